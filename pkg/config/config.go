@@ -1,0 +1,90 @@
+// Package config turns the YAML configuration file into an lb.Config. The file
+// speaks the Compute API's names, so that exported resources can be pasted in;
+// what the API has no word for is in `l4lb:` blocks.
+//
+// Every mistake is reported at once, each with its file, line and column, the
+// offending value and the mend. A configuration that loads has no reference
+// that dangles, no value out of its range and no value without effect. The
+// package reads one file and nothing else of the host.
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"l4lb/pkg/lb"
+)
+
+// Document is one valid configuration file.
+type Document struct {
+	// Config is the configuration with defaults filled in. Its lists are in
+	// the order of the file; ports are sorted.
+	Config *lb.Config
+	// Warnings are settings that are valid and have no effect, sorted by
+	// position.
+	Warnings []Error
+
+	file string
+	vips []val[netip.Prefix]
+}
+
+// Load reads and checks the file at path. A file that can be read and is not
+// valid gives Errors.
+func Load(path string) (*Document, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse checks data, which is the content of a configuration file; file is
+// only the name that errors carry. Every error it returns is an Errors that
+// holds all mistakes, sorted by position; only a file that is no YAML stops at
+// its first.
+func Parse(file string, data []byte) (*Document, error) {
+	r := &report{file: file}
+	root := parseYAML(r, data)
+	if root == nil {
+		return nil, r.err()
+	}
+	src := &source{}
+	rootSchema().decode(r, root, src)
+
+	c := newCheck(src, r)
+	for _, rule := range rules() {
+		rule(c)
+	}
+	for _, rule := range unsupported() {
+		rule(c)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	for _, rule := range noEffect() {
+		rule(c)
+	}
+	doc := &Document{Config: build(c), Warnings: r.warnings(), file: file}
+	for i := range src.rules {
+		doc.vips = append(doc.vips, src.rules[i].address)
+	}
+	return doc, nil
+}
+
+// CheckHost refuses a forwarding rule whose address is one of addrs, the
+// addresses of the host that is about to run the configuration: the host's own
+// network stack would answer for it beside the data plane. The error is an
+// Errors with the rules' positions.
+func (d *Document) CheckHost(addrs []netip.Addr) error {
+	r := &report{file: d.file}
+	for _, vip := range d.vips {
+		for _, a := range addrs {
+			if a = a.Unmap().WithZone(""); vip.v.Contains(a) {
+				r.errorf(vip.pos, "IPAddress %s is an address of this host: remove it from the interface, the data plane answers for it", a)
+				break
+			}
+		}
+	}
+	return r.err()
+}

@@ -1,0 +1,93 @@
+package config
+
+import "l4lb/pkg/lb"
+
+// unsupported lists what the schema knows and the product does not do yet.
+// Such a value is refused, never ignored; a value that is the default passes.
+// Whoever builds one of these deletes its line and its function.
+func unsupported() []func(*check) {
+	return []func(*check){
+		routesNotYet,
+		checkTypesNotYet,
+		proxyHeaderNotYet,
+		sourceRegionsNotYet,
+		forwardingNotYet,
+		subsettingNotYet,
+		serviceLogsNotYet,
+		haPolicyNotYet,
+		mirroringNotYet,
+	}
+}
+
+func routesNotYet(c *check) {
+	if len(c.routes) > 0 {
+		c.errorf(c.routesAt, "routes is not supported yet: remove it")
+	}
+}
+
+func checkTypesNotYet(c *check) {
+	for i := range c.healthChecks {
+		kind := c.healthChecks[i].kind
+		if kind.ok() && kind.v != lb.CheckTCP && kind.v != lb.CheckHTTP {
+			c.errorf(kind.pos, "type %q is not supported yet: use TCP or HTTP", kind.v)
+		}
+	}
+}
+
+func proxyHeaderNotYet(c *check) {
+	for i := range c.healthChecks {
+		for _, b := range c.healthChecks[i].blocks {
+			if b.proxyHeader.or(lb.ProxyNone) != lb.ProxyNone {
+				c.errorf(b.proxyHeader.pos, "proxyHeader %q is not supported yet: use NONE", b.proxyHeader.v)
+			}
+		}
+	}
+}
+
+func sourceRegionsNotYet(c *check) {
+	for i := range c.healthChecks {
+		if regions := c.healthChecks[i].regions; regions.v {
+			c.errorf(regions.pos, "sourceRegions is not supported yet: remove it, the gateway is the only prober")
+		}
+	}
+}
+
+func forwardingNotYet(c *check) {
+	for i := range c.services {
+		if f := c.services[i].extension.forwarding; f.or(lb.ForwardL2) != lb.ForwardL2 {
+			c.errorf(f.pos, "forwarding %q is not supported yet: use L2", f.v)
+		}
+	}
+}
+
+func subsettingNotYet(c *check) {
+	for i := range c.services {
+		if p := c.services[i].subset.policy; p.or("NONE") != "NONE" {
+			c.errorf(p.pos, "subsetting %q is not supported yet: use NONE", p.v)
+		}
+	}
+}
+
+func serviceLogsNotYet(c *check) {
+	for i := range c.services {
+		if enable := c.services[i].log.enable; enable.or(false) {
+			c.errorf(enable.pos, "logConfig.enable true is not supported yet on a backend service: use false")
+		}
+	}
+}
+
+func haPolicyNotYet(c *check) {
+	for i := range c.services {
+		if ha := c.services[i].haPolicy; ha.v {
+			c.errorf(ha.pos, "haPolicy is not supported yet: remove it")
+		}
+	}
+}
+
+func mirroringNotYet(c *check) {
+	for i := range c.rules {
+		if m := c.rules[i].mirroring; m.or(false) {
+			c.errorf(m.pos, "isMirroringCollector true is not supported yet: use false")
+		}
+	}
+}
