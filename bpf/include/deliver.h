@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_DELIVER_H
+#define L4LB_DELIVER_H
+
+static __always_inline void count_event(__u32 event)
+{
+	__u64 *count = bpf_map_lookup_elem(&l4lb_events, &event);
+
+	if (count)
+		*count += 1;
+}
+
+static __always_inline void count_traffic(const struct packet *pkt, const struct member *member,
+					  const struct rule *rule)
+{
+	__u32 record = member->stat_base + rule->stat_slot;
+	__u32 zones = (pkt->zone & (ZONE_MAX - 1)) * ZONE_MAX + (member->zone & (ZONE_MAX - 1));
+	struct traffic *traffic = bpf_map_lookup_elem(&l4lb_stats, &record);
+	struct zone_traffic *zone = bpf_map_lookup_elem(&l4lb_zstats, &zones);
+
+	if (traffic) {
+		traffic->packets++;
+		traffic->bytes += pkt->length;
+		if (pkt->flow == TRACE_FLOW_NEW)
+			traffic->flows++;
+	}
+	if (zone) {
+		zone->packets++;
+		zone->bytes += pkt->length;
+	}
+}
+
+/* Sends the frame to its backend on the link, everything above untouched. */
+static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
+				   const struct member *member, const struct rule *rule)
+{
+	__u8 *eth = frame_data(ctx);
+
+	if (!member->ifindex)
+		return drop(pkt, REASON_NO_NEIGHBOUR);
+	if ((void *)(eth + sizeof(struct ethhdr)) > (void *)frame_end(ctx))
+		return internal_error(pkt);
+	count_traffic(pkt, member, rule);
+	*(__u64 *)eth = *(__u64 *)member->dmac;
+	*(__u32 *)(eth + 8) = *(__u32 *)(member->smac + 2);
+	if (member->ifindex == ctx->ingress_ifindex)
+		return XDP_TX;
+	return bpf_redirect(member->ifindex, 0);
+}
+
+#endif

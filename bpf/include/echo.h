@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_ECHO_H
+#define L4LB_ECHO_H
+
+/* Echo requests for a VIP that no L3_DEFAULT rule takes are answered here, so
+ * many a tick. Other ICMP for a VIP is told apart by type.
+ */
+
+#define ICMP_ECHO_REQUEST 8
+#define ICMP6_ECHO_REQUEST 128
+#define ICMP6_ECHO_ANSWER 129
+
+struct icmp_header {
+	__u8 type;
+	__u8 code;
+	__be16 checksum;
+	__be32 rest;
+};
+
+/* Errors quote the packet they are about: RFC 792; RFC 4443 2.1. */
+static __always_inline bool is_icmp_error(__u8 type, bool ipv4)
+{
+	if (!ipv4)
+		return type < 128;
+	return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+
+/* One echo reply less in this tick's budget. */
+static __always_inline bool take_echo_budget(__u32 now)
+{
+	__u32 zero = 0;
+	struct echo_budget *budget = bpf_map_lookup_elem(&l4lb_echo, &zero);
+
+	if (!budget)
+		return false;
+	if (budget->tick != now) {
+		budget->tick = now;
+		budget->used = 0;
+	}
+	return budget->used++ < cfg_echo_limit;
+}
+
+static __always_inline void swap_link_addresses(struct ethhdr *eth)
+{
+	__u8 mac[MAC_SIZE];
+
+	copy_mac(mac, eth->h_dest);
+	copy_mac(eth->h_dest, eth->h_source);
+	copy_mac(eth->h_source, mac);
+}
+
+/* Answers an IPv4 echo request for a VIP: addresses swapped, type 0, a fresh
+ * TTL, both checksums carried along (RFC 1624), so a wrong one stays wrong.
+ */
+static __always_inline int answer_echo4(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct ethhdr *eth = frame_data(ctx);
+	struct iphdr *ip = frame_data(ctx) + (pkt->l3 & OFFSET_MASK);
+	struct icmp_header *icmp = frame_data(ctx) + (pkt->l4 & OFFSET_MASK);
+	__be16 before, after;
+	__be32 addr;
+
+	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(ip + 1) > frame_end(ctx) ||
+	    (void *)(icmp + 1) > frame_end(ctx))
+		return pass(pkt, REASON_MALFORMED);
+	if (!take_echo_budget(pkt->now))
+		return drop(pkt, REASON_ECHO_RATE_LIMITED);
+	swap_link_addresses(eth);
+	addr = ip->saddr;
+	ip->saddr = ip->daddr;
+	ip->daddr = addr;
+	before = *(__be16 *)&ip->ttl;
+	ip->ttl = 64;
+	after = *(__be16 *)&ip->ttl;
+	ip->check = csum_replace(ip->check, before, after);
+	before = *(__be16 *)&icmp->type;
+	icmp->type = 0;
+	after = *(__be16 *)&icmp->type;
+	icmp->checksum = csum_replace(icmp->checksum, before, after);
+	if (!icmp->checksum && !icmp->rest)
+		icmp->checksum = 0xffff; /* of a message that is all zeros */
+	pkt->reason = REASON_ECHO_REPLY;
+	return XDP_TX;
+}
+
+/* The same for IPv6 (RFC 4443 4.2). */
+static __always_inline int answer_echo6(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct ethhdr *eth = frame_data(ctx);
+	struct ipv6hdr *ip = frame_data(ctx) + (pkt->l3 & OFFSET_MASK);
+	struct icmp_header *icmp = (void *)(ip + 1); /* as ICMPv6: type, code, checksum */
+	__be16 before, after;
+
+	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(icmp + 1) > frame_end(ctx))
+		return pass(pkt, REASON_MALFORMED);
+	if (!take_echo_budget(pkt->now))
+		return drop(pkt, REASON_ECHO_RATE_LIMITED);
+	swap_link_addresses(eth);
+	__builtin_memcpy(&ip->saddr, &pkt->addr[2], 16);
+	__builtin_memcpy(&ip->daddr, &pkt->addr[0], 16);
+	ip->hop_limit = 64;
+	before = *(__be16 *)&icmp->type;
+	icmp->type = ICMP6_ECHO_ANSWER;
+	after = *(__be16 *)&icmp->type;
+	icmp->checksum = csum_replace(icmp->checksum, before, after);
+	pkt->reason = REASON_ECHO_REPLY;
+	return XDP_TX;
+}
+
+/* What is decided before flows matter: fragments and ICMP. Returns
+ * VERDICT_CONTINUE for a packet that goes to a rule like any other.
+ */
+__noinline int handle_special(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct front *front;
+	struct icmp_header *icmp;
+	bool ipv4;
+	__u8 type;
+
+	if (!pkt)
+		return XDP_ABORTED;
+	ipv4 = pkt->l2_proto == bpf_htons(ETH_P_IP);
+	front = find_address(&pkt->addr[2], ipv4);
+	if (!front)
+		return XDP_PASS;
+	if (pkt->fragment)
+		return pass(pkt, REASON_FRAGMENT);
+	if (pkt->l4 > OFFSET_MASK)
+		return pass(pkt, REASON_EXTENSION_HEADER);
+	icmp = frame_data(ctx) + (pkt->l4 & OFFSET_MASK);
+	if ((void *)(icmp + 1) > frame_end(ctx))
+		return pass(pkt, REASON_MALFORMED);
+	type = icmp->type;
+	if (is_icmp_error(type, ipv4))
+		return pass(pkt, REASON_ICMP_ERROR);
+	if (front->rule_l3)
+		return VERDICT_CONTINUE;
+	if (ipv4 && type == ICMP_ECHO_REQUEST)
+		return answer_echo4(ctx, pkt);
+	if (!ipv4 && type == ICMP6_ECHO_REQUEST && pkt->l4 == pkt->l3 + sizeof(struct ipv6hdr))
+		return answer_echo6(ctx, pkt);
+	return VERDICT_CONTINUE;
+}
+
+#endif

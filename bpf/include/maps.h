@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_MAPS_H
+#define L4LB_MAPS_H
+
+/* All maps. Sizes marked (loader) are set from the configuration. The first
+ * group carries state over restarts and is pinned; the second is written anew
+ * by each daemon.
+ */
+
+/* bucket -> tracked flows */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct bucket4);
+} l4lb_flows4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct bucket6);
+} l4lb_flows6 SEC(".maps");
+
+/* member id -> how to reach it, and which of its flows hold */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct member);
+} l4lb_members SEC(".maps");
+
+/* rule id -> what to do with its packets */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct rule);
+} l4lb_rules SEC(".maps");
+
+/* member's stat_base + rule's stat_slot -> traffic */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct traffic);
+} l4lb_stats SEC(".maps");
+
+/* client zone * ZONE_MAX + backend zone -> traffic */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ZONE_PAIRS);
+	__type(key, __u32);
+	__type(value, struct zone_traffic);
+} l4lb_zstats SEC(".maps");
+
+/* enum reason -> packets */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, REASON_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} l4lb_reasons SEC(".maps");
+
+/* enum flow_event -> count */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FLOW_EVENT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} l4lb_events SEC(".maps");
+
+/* (kind, id) -> name */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, struct name_key);
+	__type(value, struct name_value);
+} l4lb_names SEC(".maps");
+
+/* service * ZONE_MAX + client zone -> selection table, 0 for none */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct pick);
+} l4lb_picks SEC(".maps");
+
+/* One selection table: slot / LINE_SLOTS -> slots. */
+struct selection_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TABLE_LINES);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct slot_line));
+};
+
+/* table id -> selection table */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__array(values, struct selection_table);
+} l4lb_tables SEC(".maps");
+
+/* frontends, two halves of cfg_front_mask + 1 slots */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct front);
+} l4lb_fronts SEC(".maps");
+
+/* client zone trie, two halves of cfg_zone_nodes nodes */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct zone_node);
+} l4lb_zones SEC(".maps");
+
+/* ifindex & cfg_port_mask -> interface */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct port);
+} l4lb_ports SEC(".maps");
+
+/* 0 -> echo replies of this tick */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct echo_budget);
+} l4lb_echo SEC(".maps");
+
+volatile struct control_state control = {};
+volatile struct trace_record trace = {};
+volatile __u32 clock_now = 0; /* ticks, with cfg_virtual_clock */
+
+#endif

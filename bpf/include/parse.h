@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_PARSE_H
+#define L4LB_PARSE_H
+
+#define VLAN_DEPTH 2	       /* 802.1ad outer, 802.1Q inner */
+#define EXTENSION_DEPTH 6      /* IPv6 extension headers walked */
+#define IP_MORE_FRAGMENTS 0x2000
+#define IP_OFFSET_MASK 0x1fff
+
+struct vlan_header {
+	__be16 tci;
+	__be16 proto;
+};
+
+struct port_pair {
+	__be16 source;
+	__be16 dest;
+};
+
+/* Steps over the Ethernet header and up to VLAN_DEPTH tags. Returns the type of
+ * what follows in network order and sets pkt->l3; 0 when truncated.
+ */
+static __always_inline __be16 parse_ethernet(struct packet *pkt, void *data, void *end)
+{
+	struct ethhdr *eth = data;
+	struct vlan_header *vlan = (void *)(eth + 1);
+	__be16 proto;
+
+	if ((void *)(eth + 1) > end)
+		return 0;
+	proto = eth->h_proto;
+	pkt->l3 = sizeof(*eth);
+#pragma unroll
+	for (int i = 0; i < VLAN_DEPTH; i++) {
+		if (proto != bpf_htons(ETH_P_8021Q) && proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if ((void *)(vlan + 1) > end)
+			return 0;
+		proto = vlan->proto;
+		vlan++;
+		pkt->l3 += sizeof(*vlan);
+	}
+	return proto;
+}
+
+/* Takes the ports of TCP and UDP. Everything else is tracked by addresses and
+ * protocol alone (semantics.md 1.6). size is what the IP header says there is
+ * from l4 on. Returns 0, or -1 when the header is truncated.
+ */
+static __always_inline int parse_ports(struct packet *pkt, void *l4, void *end, int size)
+{
+	struct port_pair *ports = l4;
+	struct tcphdr *tcp = l4;
+
+	pkt->tail.kind = FLOW_KIND_NO_PORTS;
+	if (pkt->fragment)
+		return 0;
+	switch (pkt->tail.proto) {
+	case IPPROTO_TCP:
+		if ((void *)(tcp + 1) > end || size < (int)sizeof(*tcp))
+			return -1;
+		pkt->fresh = tcp->syn && !tcp->ack;
+		break;
+	case IPPROTO_UDP:
+		if (l4 + 8 > end || size < 8)
+			return -1;
+		break;
+	default:
+		return 0;
+	}
+	pkt->tail.kind = FLOW_KIND_PORTS;
+	pkt->tail.sport = ports->source;
+	pkt->tail.dport = ports->dest;
+	return 0;
+}
+
+/* The second word of ::ffff:a.b.c.d. */
+static __always_inline __u64 mapped_ipv4(__be32 addr)
+{
+	return (__u64)addr << 32 | bpf_htonl(0xffff);
+}
+
+/* IPv4, options allowed. Returns 0, or -1 when lengths do not agree. */
+static __always_inline int parse_ipv4(struct packet *pkt, void *data, void *end)
+{
+	struct iphdr *ip = data + (pkt->l3 & OFFSET_MASK);
+	__u32 header, total;
+
+	pin_pointer(ip);
+	if ((void *)(ip + 1) > end)
+		return -1;
+	header = ip->ihl * 4;
+	total = bpf_ntohs(ip->tot_len);
+	pkt->addr[0] = pkt->addr[2] = 0;
+	pkt->addr[1] = mapped_ipv4(ip->saddr);
+	pkt->addr[3] = mapped_ipv4(ip->daddr);
+	pkt->tail.proto = ip->protocol;
+	pkt->fragment = !!(ip->frag_off & bpf_htons(IP_MORE_FRAGMENTS | IP_OFFSET_MASK));
+	pkt->l4 = pkt->l3 + header;
+	if (ip->version != 4 || header < sizeof(*ip) || total < header ||
+	    pkt->l3 + total > pkt->length)
+		return -1;
+	return parse_ports(pkt, (void *)ip + header, end, total - header);
+}
+
+static __always_inline bool is_extension_header(__u8 next)
+{
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
+	       next == IPPROTO_FRAGMENT;
+}
+
+/* Steps over hop-by-hop, routing and destination options, and stops behind a
+ * fragment header. Returns 0, -1 when truncated, -2 when there are too many.
+ */
+static __always_inline int walk_extensions(struct packet *pkt, void **l4, void *end)
+{
+	__u8 *ext = *l4;
+
+#pragma unroll
+	for (int i = 0; i < EXTENSION_DEPTH; i++) {
+		__u8 this = pkt->tail.proto;
+
+		if (!is_extension_header(this)) {
+			*l4 = ext;
+			return 0;
+		}
+		if ((void *)(ext + 8) > end)
+			return -1;
+		pkt->tail.proto = ext[0];
+		if (this == IPPROTO_FRAGMENT) {
+			pkt->fragment = 1;
+			*l4 = ext + 8;
+			return 0;
+		}
+		ext += 8 + ext[1] * 8;
+	}
+	*l4 = ext;
+	return is_extension_header(pkt->tail.proto) ? -2 : 0;
+}
+
+/* IPv6. Returns 0, -1 when lengths do not agree, -2 when there are more
+ * extension headers than we walk.
+ */
+static __always_inline int parse_ipv6(struct packet *pkt, void *data, void *end)
+{
+	struct ipv6hdr *ip = data + (pkt->l3 & OFFSET_MASK);
+	int err = 0, size;
+	void *l4;
+
+	pin_pointer(ip);
+	l4 = ip + 1;
+	if (l4 > end)
+		return -1;
+	__builtin_memcpy(pkt->addr, &ip->saddr, 32);
+	pkt->tail.proto = ip->nexthdr;
+	size = bpf_ntohs(ip->payload_len);
+	if (ip->version != 6 || pkt->l3 + sizeof(*ip) + size > pkt->length)
+		return -1;
+	if (is_extension_header(ip->nexthdr))
+		err = walk_extensions(pkt, &l4, end);
+	if (err)
+		return err;
+	pkt->l4 = l4 - data;
+	return parse_ports(pkt, l4, end, size - (int)(pkt->l4 - pkt->l3 - sizeof(*ip)));
+}
+
+#endif

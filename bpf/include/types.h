@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_TYPES_H
+#define L4LB_TYPES_H
+
+/* Layouts shared with Go. bpf2go generates the Go side, so this file is the
+ * only definition. Ids start at 1; 0 means none. Structs have no implicit
+ * padding.
+ */
+
+#define TABLE_SIZE 65537 /* slots of a selection table */
+#define ZONE_MAX 64	 /* client zones incl. 0, no zone */
+#define ZONE_PAIRS 4096 /* ZONE_MAX * ZONE_MAX */
+#define BUCKET_FLOWS 4	 /* flows in a bucket */
+#define FLOW_WAYS 4	 /* buckets a flow may be in */
+#define FRONT_PROBES 32	 /* slots a frontend may be away from its hash */
+#define MEMBER_BITS 24
+#define NAME_SIZE 192
+
+/* What a flow's packets have in common: 16 bytes for IPv4, 40 for IPv6. A part
+ * that the tracking key leaves out is zero.
+ */
+#define FLOW_KIND_PORTS 0	    /* addresses, protocol, ports */
+#define FLOW_KIND_NO_PORTS 1	    /* addresses, protocol */
+#define FLOW_KIND_CLIENT_IP_PROTO 2 /* addresses, protocol; PER_SESSION */
+#define FLOW_KIND_CLIENT_IP 3	    /* addresses; PER_SESSION */
+#define FLOW_KIND_CLIENT_ONLY 4	    /* source address; PER_SESSION */
+
+struct flow_tail {
+	__be16 sport;
+	__be16 dport;
+	__u8 proto;
+	__u8 kind;
+	__u16 scope; /* service, for the PER_SESSION kinds; else 0 */
+};
+
+/* State of a flow entry: 24 bits member, 8 state, 16 member generation, 16
+ * rule, in one word, so that a reader sees all of it or none.
+ */
+#define FLOW_STATE_EMPTY 0
+#define FLOW_STATE_PROBATION 1 /* one packet seen */
+#define FLOW_STATE_CONFIRMED 2 /* two or more */
+#define FLOW_STATE_BUSY 3      /* being rewritten */
+
+struct flow_meta {
+	__u32 last;  /* ticks */
+	__u16 epoch; /* of the rule */
+	__u8 zone;   /* of the client, when the entry was made */
+	__u8 spill;  /* in a bucket's first flow: a flow was put further on */
+};
+
+struct flow_key4 {
+	__u8 saddr[4];
+	__u8 daddr[4];
+	struct flow_tail tail;
+} __attribute__((aligned(8)));
+
+struct flow4 {
+	struct flow_key4 key;
+	__u64 value;
+	struct flow_meta meta;
+};
+_Static_assert(sizeof(struct flow4) == 32, "two IPv4 flows to a cache line");
+
+struct flow_key6 {
+	__u8 saddr[16];
+	__u8 daddr[16];
+	struct flow_tail tail;
+} __attribute__((aligned(8)));
+
+struct flow6 {
+	struct flow_key6 key;
+	__u64 value;
+	struct flow_meta meta;
+	__u64 reserved;
+};
+_Static_assert(sizeof(struct flow6) == 64, "one IPv6 flow to a cache line");
+
+struct bucket4 {
+	struct flow4 flow[BUCKET_FLOWS];
+};
+
+struct bucket6 {
+	struct flow6 flow[BUCKET_FLOWS];
+};
+
+/* Classes of protocols by whether connections outlive their backend's health
+ * (semantics.md 1.8).
+ */
+#define CLASS_CONNECTION 0 /* TCP, SCTP */
+#define CLASS_OTHER 1
+#define CLASS_MAX 2
+
+/* A backend as a member of one service. */
+struct member {
+	__u8 dmac[6]; /* the frame's new link addresses, in frame order */
+	__u8 smac[6];
+	__u32 ifindex; /* 0: the link address is not known */
+	/* An entry holds while its generation of the class is this one. */
+	__u16 generation[CLASS_MAX];
+	__u32 stat_base; /* first record in l4lb_stats, one per rule */
+	__u8 zone;
+	__u8 state; /* enum of pkg/loader; not read by the program */
+	__u16 service;
+	__u32 idle; /* ticks, of the service; for PER_SESSION entries */
+};
+_Static_assert(sizeof(struct member) == 32, "member layout");
+
+#define RULE_GLOBAL_ACCESS 1
+
+/* Session affinity: which fields choose the backend (semantics.md 1.4). */
+#define AFFINITY_FIVE_TUPLE 0
+#define AFFINITY_CLIENT_IP_PROTO 1
+#define AFFINITY_CLIENT_IP 2
+#define AFFINITY_CLIENT_ONLY 3
+
+/* A forwarding rule with what its service says about packets. */
+struct rule {
+	__u32 pick_base; /* first of ZONE_MAX records in l4lb_picks */
+	__u32 idle;	 /* ticks */
+	__u16 epoch;	 /* an entry of this rule holds while it has this epoch */
+	__u16 service_epoch; /* the same for the kinds that rules share */
+	__u16 service;
+	__u16 stat_slot; /* added to the member's stat_base */
+	__u8 affinity;
+	__u8 kind; /* FLOW_KIND_PORTS, or the PER_SESSION kind */
+	__u8 flags;
+	__u8 reserved[13];
+};
+_Static_assert(sizeof(struct rule) == 32, "rule layout");
+
+/* Frontends: an open-addressed table of addresses and of (address, protocol,
+ * port). A record is at most FRONT_PROBES slots behind its hash.
+ */
+#define FRONT_EMPTY 0
+#define FRONT_ADDRESS 1 /* an address of ours and its all-port rules */
+#define FRONT_PREFIX 2	/* the same for an IPv6 /96 */
+#define FRONT_PORT 3	/* one port of it: rule */
+
+struct front {
+	__u64 addr[2]; /* network order; IPv4 as ::ffff:a.b.c.d */
+	__be16 port;   /* FRONT_PORT */
+	__u8 proto;    /* FRONT_PORT */
+	__u8 kind;
+	__u16 rule;	/* FRONT_PORT: its rule; else the all-port TCP rule */
+	__u16 rule_udp; /* all-port UDP rule */
+	__u16 rule_l3;	/* L3_DEFAULT rule */
+	__u16 reserved0;
+	__u32 reserved1;
+};
+_Static_assert(sizeof(struct front) == 32, "front layout");
+
+/* A node of the client zone trie, one address byte a level. A child is a leaf
+ * (bits 0-7 zone, ZONE_OTHER_REGION) or, with ZONE_NODE set, another node.
+ */
+#define ZONE_OTHER_REGION (1U << 8)
+#define ZONE_NODE (1U << 31)
+#define ZONE_ROOT4 0
+#define ZONE_ROOT6 1
+
+struct zone_node {
+	__u32 child[256];
+};
+
+/* An interface the program is attached to. */
+struct port {
+	__u32 ifindex; /* 0: free */
+	__u8 mac[6];
+	__u16 reserved0;
+	__u32 reserved1;
+};
+_Static_assert(sizeof(struct port) == 16, "port layout");
+
+/* The selection table of a (service, client zone). */
+struct pick {
+	__u32 table; /* 0: the eligible set is empty */
+	__u32 reserved;
+};
+
+/* Slots of a selection table by the cache line: an array's values take a
+ * multiple of 8 bytes. A slot is a member id; its upper 8 bits are reserved.
+ */
+#define LINE_SLOTS 16
+#define TABLE_LINES (TABLE_SIZE / LINE_SLOTS + 1)
+
+struct slot_line {
+	__u32 slot[LINE_SLOTS];
+};
+
+struct traffic {
+	__u64 packets;
+	__u64 bytes; /* of whole frames */
+	__u64 flows; /* packets that were not tracked before */
+};
+
+struct zone_traffic {
+	__u64 packets;
+	__u64 bytes;
+};
+
+struct echo_budget {
+	__u32 tick;
+	__u32 used;
+};
+
+/* Names of what ids stand for, so that a new daemon finds its way. */
+struct name_key {
+	__u32 kind;
+	__u32 id;
+};
+
+struct name_value {
+	__u8 text[NAME_SIZE]; /* padded with zero bytes */
+};
+
+/* Which half of the double-buffered tables is in force. */
+struct control_state {
+	__u32 front_half;
+	__u32 front_prefixes; /* number of FRONT_PREFIX records */
+	__u32 zone_half;
+	__u32 reserved;
+};
+
+#define TRACE_FLOW_NONE 0
+#define TRACE_FLOW_HIT 1
+#define TRACE_FLOW_NEW 2
+
+/* What was decided about the last packet, with cfg_trace. */
+struct trace_record {
+	enum reason reason;
+	__u32 rule;
+	__u32 member;
+	__u8 flow;
+	__u8 zone;
+	__u16 reserved;
+};
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+
+/* The packet's walk for one address family; select.h includes this file twice.
+ */
+
+/* Looks the key up and, when the entry holds, sends the packet to its backend.
+ * rule is NULL where the frontend is not known yet: the entry knows its rule.
+ */
+static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pkt,
+					   struct FT(flow) *flow, const struct FT(flow_key) *key,
+					   struct rule *rule)
+{
+	__u64 value = READ_ONCE(flow->value);
+	__u32 member_id = flow_member(value), rule_id = flow_rule(value);
+	struct member *member;
+
+	if (flow_state(value) != FLOW_STATE_CONFIRMED &&
+	    flow_state(value) != FLOW_STATE_PROBATION)
+		return VERDICT_CONTINUE;
+	member = bpf_map_lookup_elem(&l4lb_members, &member_id);
+	if (!rule)
+		rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
+	if (!member || !rule ||
+	    !flow_holds(value, &flow->meta, rule, member, key->tail.kind,
+			flow_class(&key->tail), pkt->now))
+		return VERDICT_CONTINUE;
+	pkt->zone = READ_ONCE(flow->meta.zone);
+	barrier();
+	if (!FT(flow_key_eq)(&flow->key, key))
+		return VERDICT_CONTINUE;
+
+	touch(&flow->meta, pkt->now);
+	if (flow_state(value) == FLOW_STATE_PROBATION) {
+		__u64 confirmed = flow_value(member_id, FLOW_STATE_CONFIRMED,
+					     flow_generation(value), rule_id);
+
+		if (__sync_val_compare_and_swap(&flow->value, value, confirmed) == value)
+			count_event(FLOW_EVENT_CONFIRMED);
+	}
+	pkt->rule = pkt->rule ?: rule_id;
+	pkt->member = member_id;
+	pkt->flow = TRACE_FLOW_HIT;
+	return deliver(ctx, pkt, member, rule);
+}
+
+/* Remembers the choice. flow is the entry that already has this key, if any. */
+static __always_inline void FT(remember)(struct packet *pkt, struct FT(flow) *flow,
+					 const struct FT(flow_key) *key, __u64 hash,
+					 const struct member *member, const struct rule *rule)
+{
+	struct flow_meta meta = {
+		.last = pkt->now,
+		.epoch = kind_is_session(key->tail.kind) ? rule->service_epoch : rule->epoch,
+		.zone = pkt->zone,
+	};
+	__u16 generation = member->generation[flow_class(&key->tail) & 1];
+	enum flow_event event = FLOW_EVENT_MAX;
+	__u8 state = FLOW_STATE_PROBATION;
+	__u64 old;
+
+	if (flow) {
+		old = READ_ONCE(flow->value);
+		if (flow_state(old) == FLOW_STATE_CONFIRMED &&
+		    flow_is_live(old, &flow->meta, &key->tail, pkt->now))
+			state = FLOW_STATE_CONFIRMED;
+		if (flow_state(old) == FLOW_STATE_BUSY ||
+		    !FT(flow_write)(flow, key, old,
+				    flow_value(pkt->member, state, generation, pkt->rule), &meta))
+			event = FLOW_EVENT_CONTENDED;
+	} else {
+		event = FT(flow_insert)(key, hash,
+					flow_value(pkt->member, state, generation, pkt->rule),
+					&meta);
+	}
+	if (event != FLOW_EVENT_MAX)
+		count_event(event);
+	if (event == FLOW_EVENT_MAX || event == FLOW_EVENT_PROBATION_DISPLACED)
+		count_event(pkt->fresh ? FLOW_EVENT_NEW_SYN : FLOW_EVENT_NEW_OTHER);
+}
+
+/* Chooses a backend for a packet that follows no entry. */
+static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet *pkt,
+					      const struct FT(flow_key) *key, __u64 hash,
+					      struct rule *rule)
+{
+	__u32 zone = client_zone(pkt, sizeof(key->saddr) == 4);
+	struct member *member;
+
+	pkt->zone = zone & (ZONE_MAX - 1);
+	if ((zone & ZONE_OTHER_REGION) && !(rule->flags & RULE_GLOBAL_ACCESS))
+		return drop(pkt, REASON_OTHER_REGION);
+	pkt->member = pick_member(pkt, rule);
+	if (!pkt->member)
+		return drop(pkt, REASON_NO_BACKEND);
+	member = bpf_map_lookup_elem(&l4lb_members, &pkt->member);
+	if (!member)
+		return internal_error(pkt);
+	if (!member->ifindex)
+		return drop(pkt, REASON_NO_NEIGHBOUR);
+	pkt->flow = TRACE_FLOW_NEW;
+	FT(remember)(pkt, FT(flow_lookup)(key, hash), key, hash, member, rule);
+	return deliver(ctx, pkt, member, rule);
+}
+
+/* The rest of the walk for a packet without a 5-tuple entry that holds. */
+__noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct FT(flow_key) key = {};
+	struct FT(flow) *flow;
+	struct front *front;
+	struct rule *rule;
+	int verdict;
+
+	if (!pkt)
+		return XDP_ABORTED;
+	front = find_address(&pkt->addr[2], sizeof(key.saddr) == 4);
+	if (!front)
+		return XDP_PASS;
+	pkt->rule = find_rule(pkt, front);
+	if (!pkt->rule)
+		return drop(pkt, REASON_NO_RULE);
+	rule = bpf_map_lookup_elem(&l4lb_rules, &pkt->rule);
+	if (!rule)
+		return internal_error(pkt);
+	key.tail = pkt->tail;
+	FT(flow_key_from)(&key, pkt);
+	if (kind_is_session(rule->kind)) {
+		session_tail(&key.tail, rule);
+		if (rule->kind == FLOW_KIND_CLIENT_ONLY)
+			__builtin_memset(key.daddr, 0, sizeof(key.daddr));
+		flow = FT(flow_lookup)(&key, FT(flow_hash)(&key));
+		if (flow) {
+			verdict = FT(follow_flow)(ctx, pkt, flow, &key, rule);
+			if (verdict != VERDICT_CONTINUE)
+				return verdict;
+		}
+	}
+	return FT(choose_backend)(ctx, pkt, &key, FT(flow_hash)(&key), rule);
+}
+
+/* The walk of a parsed packet that is neither fragment nor ICMP error: the flow
+ * table first, nothing else on a hit.
+ */
+static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct FT(flow_key) key = { .tail = pkt->tail };
+	struct FT(flow) *flow;
+	int verdict;
+
+	FT(flow_key_from)(&key, pkt);
+	if (!pkt->fresh) {
+		flow = FT(flow_find)(&key, FT(flow_hash)(&key));
+		if (flow) {
+			verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL);
+			if (verdict != VERDICT_CONTINUE)
+				return verdict;
+		}
+	}
+	return FT(start_flow)(ctx, pkt);
+}

@@ -1,0 +1,242 @@
+// Package loader owns the kernel side: it loads the XDP program, creates or
+// adopts its maps, attaches it, and gives every map a typed handle. It decides
+// nothing: what to write comes from pkg/controller.
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// TableSize is the number of slots of a selection table.
+const TableSize = 65537
+
+// ZoneMax is the number of client zones a gateway can tell apart, with zone 0,
+// no zone.
+const ZoneMax = 64
+
+var (
+	// ErrFull is returned when a table's fixed size is used up.
+	ErrFull = errors.New("table is full")
+	// ErrLayout is returned when pinned maps do not fit this program.
+	ErrLayout = errors.New("pinned maps have another layout")
+	// ErrBusy is returned when an interface has another XDP program.
+	ErrBusy = errors.New("interface has another XDP program")
+)
+
+// Options sizes a data plane. Zero values mean the defaults in parentheses.
+type Options struct {
+	// PinDir is a directory on a BPF file system where state survives the
+	// process. "" pins nothing.
+	PinDir string
+	// FlowEntries is how many flows each address family can hold (1 Mi).
+	FlowEntries uint32
+	// SelectSeed is mixed into every choice of a backend.
+	SelectSeed uint64
+	// FlowSeed places flows in their table; 0 is a random one. A pinned table
+	// keeps its own.
+	FlowSeed uint64
+	// Members, Rules, Services, Frontends and ZoneNodes are capacities
+	// (16384, 4096, 1024, 4096, 1024).
+	Members, Rules, Services, Frontends, ZoneNodes uint32
+	// StatSlots is how many rules of one service have counters of their own
+	// (8).
+	StatSlots uint32
+	// EchoPerSecond is how many echo requests for VIPs one CPU answers a
+	// second (1000).
+	EchoPerSecond uint32
+	// Virtual makes time the value last given to SetClock, in milliseconds,
+	// and has every packet leave a Trace. For replay and tests.
+	Virtual bool
+	// Object is the file of another build of the program, to be compared with
+	// the one that is built in (""). Its maps must be laid out the same.
+	Object string
+}
+
+// Datapath is one loaded program with its maps. Its methods that write are for
+// one goroutine, the controller's; those that read are safe for concurrent use.
+type Datapath struct {
+	objs  lbObjects
+	opts  Options
+	clock clock
+
+	members []lbMember
+	rules   []lbRule
+	picks   []lbPick
+	fronts  []lbFront
+	zones   []lbZoneNode
+	ports   []lbPort
+	flows4  []lbBucket4
+	flows6  []lbBucket6
+	control lbControlState
+
+	tables   tableSet
+	mappings [][]byte
+	links    map[string]*attachment
+}
+
+func (o *Options) setDefaults() {
+	for _, d := range []struct {
+		value *uint32
+		def   uint32
+	}{
+		{&o.FlowEntries, 1 << 20}, {&o.Members, 1 << 14}, {&o.Rules, 1 << 12},
+		{&o.Services, 1 << 10}, {&o.Frontends, 1 << 12}, {&o.ZoneNodes, 1 << 10},
+		{&o.EchoPerSecond, 1000}, {&o.StatSlots, 8},
+	} {
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+}
+
+// Load verifies the program with its constants baked in and creates its maps,
+// or adopts those under o.PinDir. Nothing is attached yet: packets go on being
+// handled by the program that was attached before, if any. On error no kernel
+// object is left behind.
+func Load(o Options) (_ *Datapath, err error) {
+	o.setDefaults()
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("raise memory lock limit: %w", err)
+	}
+	spec, err := loadSpec(o.Object)
+	if err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	d := &Datapath{opts: o, links: map[string]*attachment{}}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if d.clock, err = newClock(o.Virtual); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	pinned, err := openPinned(o.PinDir)
+	if err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	defer pinned.close()
+	if o.FlowSeed != 0 && pinned.maps[lbMapL4lbNames] == nil {
+		pinned.flowSeed = o.FlowSeed
+	}
+	sizeMaps(spec, o)
+	if err := d.setConstants(spec, pinned.flowSeed); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	if err := pinned.check(spec); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	err = spec.LoadAndAssign(&d.objs, &ebpf.CollectionOptions{MapReplacements: pinned.maps})
+	if err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	if err := d.mapMemory(); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	d.tables = newTableSet(d.objs.L4lbTables)
+	if err := pinned.pinNew(d); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
+	return d, nil
+}
+
+func loadSpec(object string) (*ebpf.CollectionSpec, error) {
+	if object != "" {
+		return ebpf.LoadCollectionSpec(object)
+	}
+	return loadLb()
+}
+
+// setConstants fills in bpf/include/config.h.
+func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) error {
+	buckets := flowBuckets(d.opts.FlowEntries)
+	perTick := uint32(float64(d.opts.EchoPerSecond) / d.clock.perSecond)
+	var flag uint8
+	if d.opts.Virtual {
+		flag = 1
+	}
+	for name, value := range map[string]any{
+		lbVarCfgFlowSeed:     flowSeed,
+		lbVarCfgSelectSeed:   d.opts.SelectSeed,
+		lbVarCfgFlowMask4:    buckets - 1,
+		lbVarCfgFlowMask6:    buckets - 1,
+		lbVarCfgFrontMask:    frontSlots(d.opts.Frontends) - 1,
+		lbVarCfgZoneNodes:    d.opts.ZoneNodes,
+		lbVarCfgPortMask:     uint32(portSlots - 1),
+		lbVarCfgClockShift:   d.clock.shift,
+		lbVarCfgVirtualClock: flag,
+		lbVarCfgTrace:        flag,
+		lbVarCfgEchoLimit:    max(perTick, 1),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// sizeMaps gives the maps marked (loader) in bpf/include/maps.h their sizes.
+func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
+	buckets := flowBuckets(o.FlowEntries)
+	for name, entries := range map[string]uint32{
+		lbMapL4lbFlows4:  buckets,
+		lbMapL4lbFlows6:  buckets,
+		lbMapL4lbMembers: o.Members,
+		lbMapL4lbRules:   o.Rules,
+		lbMapL4lbStats:   o.statRecords(),
+		lbMapL4lbNames:   o.Members + o.Rules + o.Services + 2*ZoneMax,
+		lbMapL4lbPicks:   o.Services * ZoneMax,
+		lbMapL4lbTables:  o.Services * 4,
+		lbMapL4lbFronts:  2 * frontSlots(o.Frontends),
+		lbMapL4lbZones:   2 * o.ZoneNodes,
+		lbMapL4lbPorts:   portSlots,
+	} {
+		spec.Maps[name].MaxEntries = entries
+	}
+}
+
+// statRecords is the number of (member, rule) counter records.
+func (o Options) statRecords() uint32 { return o.Members * o.StatSlots }
+
+// flowBuckets gives the tables 8/5 of the places asked for, rounded up to a
+// power of two: at 80 % of the entries asked for, half of the places are used,
+// and 0.02 % of the flows find their four buckets full.
+func flowBuckets(entries uint32) uint32 {
+	want := (uint64(entries)*8/5 + bucketFlows - 1) / bucketFlows
+	buckets := uint32(1)
+	for uint64(buckets) < want {
+		buckets <<= 1
+	}
+	return buckets
+}
+
+const bucketFlows = 4
+
+// Close releases the process's handles. What is pinned stays, an attached and
+// pinned program goes on forwarding.
+func (d *Datapath) Close() error {
+	var errs []error
+	for _, a := range d.links {
+		errs = append(errs, a.link.Close())
+	}
+	d.links = nil
+	errs = append(errs, d.unmapMemory(), d.clock.close(), d.objs.Close())
+	return errors.Join(errs...)
+}
+
+// Program is the loaded program. It is the Datapath's: callers do not close it.
+func (d *Datapath) Program() *ebpf.Program { return d.objs.L4lbIngress }
+
+// Ticks converts a duration to the unit of the flow table's timestamps,
+// rounding up.
+func (d *Datapath) Ticks(t time.Duration) uint32 { return d.clock.ticks(t) }
+
+// TickDuration is the length of one tick.
+func (d *Datapath) TickDuration() time.Duration {
+	return time.Duration(float64(time.Second) / d.clock.perSecond)
+}
