@@ -36,29 +36,36 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __always_inline int handle_ip(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
 {
 	__u8 icmp = ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
-	int verdict;
 
 	if (pkt->fragment || pkt->tail.proto == icmp) {
-		verdict = handle_special(ctx, pkt);
+		struct packet copy = *pkt;
+		int verdict;
+
+		if (ipv4)
+			map_addresses4(&copy);
+		verdict = handle_special(ctx, &copy);
 		if (verdict != VERDICT_CONTINUE)
-			return verdict;
+			return conclude(&copy, verdict);
+		pkt->fragment = 0; /* none is let through */
 	}
 	return ipv4 ? walk4(ctx, pkt) : walk6(ctx, pkt);
 }
 
-static __always_inline int handle_ipv4(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int handle_ipv4(struct xdp_md *ctx, struct packet *pkt, void *data,
+				       void *end)
 {
-	if (parse_ipv4(pkt, frame_data(ctx), frame_end(ctx)))
-		return pass(pkt, REASON_MALFORMED);
+	if (parse_ipv4(pkt, data, end))
+		return leave(REASON_MALFORMED, XDP_PASS);
 	return handle_ip(ctx, pkt, true);
 }
 
-static __always_inline int handle_ipv6(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int handle_ipv6(struct xdp_md *ctx, struct packet *pkt, void *data,
+				       void *end)
 {
-	int err = parse_ipv6(pkt, frame_data(ctx), frame_end(ctx));
+	int err = parse_ipv6(pkt, data, end);
 
 	if (err)
-		return pass(pkt, err == -1 ? REASON_MALFORMED : REASON_EXTENSION_HEADER);
+		return leave(err == -1 ? REASON_MALFORMED : REASON_EXTENSION_HEADER, XDP_PASS);
 	return handle_ip(ctx, pkt, false);
 }
 
@@ -81,58 +88,37 @@ static __always_inline bool is_owner_question(const struct packet *pkt, void *da
 static __always_inline int handle_frame(struct xdp_md *ctx, struct packet *pkt)
 {
 	void *data = frame_data(ctx), *end = frame_end(ctx);
-	__u32 index = ctx->ingress_ifindex & cfg_port_mask;
+	__u32 index = pkt->ifindex & cfg_port_mask;
 	struct port *port = bpf_map_lookup_elem(&l4lb_ports, &index);
 	struct ethhdr *eth = data;
 	bool to_us;
 
+	if ((void *)(eth + 1) > end || !port || port->ifindex != pkt->ifindex)
+		return leave(REASON_NONE, XDP_PASS);
 	pkt->l2_proto = parse_ethernet(pkt, data, end);
-	if (!pkt->l2_proto || !port || port->ifindex != ctx->ingress_ifindex ||
-	    (void *)(eth + 1) > end)
-		return XDP_PASS;
 	to_us = same_mac(eth->h_dest, port->mac);
+	if (to_us && pkt->l2_proto == bpf_htons(ETH_P_IP))
+		return handle_ipv4(ctx, pkt, data, end);
 	if (!to_us && !(eth->h_dest[0] & 1))
-		return XDP_PASS;
-	if (is_owner_question(pkt, data, end))
-		return answer_owner(ctx, pkt);
-	if (!to_us)
-		return XDP_PASS;
-	pkt->now = clock_ticks();
-	if (pkt->l2_proto == bpf_htons(ETH_P_IP))
-		return handle_ipv4(ctx, pkt);
-	if (pkt->l2_proto == bpf_htons(ETH_P_IPV6))
-		return handle_ipv6(ctx, pkt);
-	return XDP_PASS;
-}
+		return leave(REASON_NONE, XDP_PASS);
+	if (is_owner_question(pkt, data, end)) {
+		struct packet copy = *pkt;
 
-/* The one place where verdicts are counted. Index 0 counts what was passed
- * because nothing of it is ours; forwarded packets are counted by backend.
- */
-static __always_inline void count_verdict(const struct packet *pkt, int verdict)
-{
-	__u32 reason = pkt->reason;
-	__u64 *count;
-
-	if (reason || verdict == XDP_PASS) {
-		count = bpf_map_lookup_elem(&l4lb_reasons, &reason);
-		if (count)
-			*count += 1;
+		return conclude(&copy, answer_owner(ctx, &copy));
 	}
-	if (cfg_trace) {
-		trace.reason = reason;
-		trace.rule = pkt->rule;
-		trace.member = pkt->member;
-		trace.flow = pkt->flow;
-		trace.zone = pkt->zone;
-	}
+	if (to_us && pkt->l2_proto == bpf_htons(ETH_P_IPV6))
+		return handle_ipv6(ctx, pkt, data, end);
+	return leave(REASON_NONE, XDP_PASS);
 }
 
 SEC("xdp")
 int l4lb_ingress(struct xdp_md *ctx)
 {
-	struct packet pkt = { .length = ctx->data_end - ctx->data };
-	int verdict = handle_frame(ctx, &pkt);
+	struct packet pkt = {
+		.length = ctx->data_end - ctx->data,
+		.ifindex = ctx->ingress_ifindex,
+	};
 
-	count_verdict(&pkt, verdict);
-	return verdict;
+	leave_trace(&pkt);
+	return handle_frame(ctx, &pkt);
 }

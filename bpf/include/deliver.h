@@ -14,7 +14,7 @@ static __always_inline void count_traffic(const struct packet *pkt, const struct
 					  const struct rule *rule)
 {
 	__u32 record = member->stat_base + rule->stat_slot;
-	__u32 zones = (pkt->zone & (ZONE_MAX - 1)) * ZONE_MAX + (member->zone & (ZONE_MAX - 1));
+	__u32 zones = pkt->zone * ZONE_MAX + member->zone;
 	struct traffic *traffic = bpf_map_lookup_elem(&l4lb_stats, &record);
 	struct zone_traffic *zone = bpf_map_lookup_elem(&l4lb_zstats, &zones);
 
@@ -43,7 +43,7 @@ static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 	count_traffic(pkt, member, rule);
 	*(__u64 *)eth = *(__u64 *)member->dmac;
 	*(__u32 *)(eth + 8) = *(__u32 *)(member->smac + 2);
-	if (member->ifindex == ctx->ingress_ifindex)
+	if (member->ifindex == pkt->ifindex)
 		return XDP_TX;
 	return bpf_redirect(member->ifindex, 0);
 }

@@ -60,10 +60,11 @@ static __always_inline int answer_echo4(struct xdp_md *ctx, struct packet *pkt)
 	__be16 before, after;
 	__be32 addr;
 
+	pin(eth);
 	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(ip + 1) > frame_end(ctx) ||
 	    (void *)(icmp + 1) > frame_end(ctx))
 		return pass(pkt, REASON_MALFORMED);
-	if (!take_echo_budget(pkt->now))
+	if (!take_echo_budget(clock_ticks()))
 		return drop(pkt, REASON_ECHO_RATE_LIMITED);
 	swap_link_addresses(eth);
 	addr = ip->saddr;
@@ -91,9 +92,10 @@ static __always_inline int answer_echo6(struct xdp_md *ctx, struct packet *pkt)
 	struct icmp_header *icmp = (void *)(ip + 1); /* as ICMPv6: type, code, checksum */
 	__be16 before, after;
 
+	pin(eth);
 	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(icmp + 1) > frame_end(ctx))
 		return pass(pkt, REASON_MALFORMED);
-	if (!take_echo_budget(pkt->now))
+	if (!take_echo_budget(clock_ticks()))
 		return drop(pkt, REASON_ECHO_RATE_LIMITED);
 	swap_link_addresses(eth);
 	__builtin_memcpy(&ip->saddr, &pkt->addr[2], 16);

@@ -109,6 +109,12 @@ static __always_inline void flow_key_set4(struct flow_key4 *flow, const struct f
 	WRITE_ONCE(WORD(&flow->tail), WORD(&key->tail));
 }
 
+/* The key of a packet whose addresses are not mapped yet. */
+static __always_inline void flow_key_first4(struct flow_key4 *key, const struct packet *pkt)
+{
+	WORD(key->saddr) = pkt->addr[0];
+}
+
 static __always_inline void flow_key_from4(struct flow_key4 *key, const struct packet *pkt)
 {
 	WORD(key->saddr) = pkt->addr[1] >> 32 | (pkt->addr[3] & ~0xffffffffULL);
@@ -118,7 +124,7 @@ static __always_inline __u64 flow_hash4(const struct flow_key4 *key)
 {
 	__u64 h = hash_round(cfg_flow_seed, WORD(key->saddr));
 
-	return hash_final(hash_round(h, WORD(&key->tail)));
+	return hash_round(hash_round(h, WORD(&key->tail)), 0);
 }
 
 static __always_inline bool flow_key_eq6(const struct flow_key6 *flow, const struct flow_key6 *key)
@@ -144,6 +150,11 @@ static __always_inline void flow_key_from6(struct flow_key6 *key, const struct p
 	__builtin_memcpy(key->saddr, pkt->addr, 32);
 }
 
+static __always_inline void flow_key_first6(struct flow_key6 *key, const struct packet *pkt)
+{
+	flow_key_from6(key, pkt);
+}
+
 static __always_inline __u64 flow_hash6(const struct flow_key6 *key)
 {
 	__u64 h = hash_round(cfg_flow_seed, WORD(key->saddr));
@@ -151,7 +162,7 @@ static __always_inline __u64 flow_hash6(const struct flow_key6 *key)
 	h = hash_round(h, WORD(key->saddr + 8));
 	h = hash_round(h, WORD(key->daddr));
 	h = hash_round(h, WORD(key->daddr + 8));
-	return hash_final(hash_round(h, WORD(&key->tail)));
+	return hash_round(hash_round(h, WORD(&key->tail)), 0);
 }
 
 #define FT(x) x##4

@@ -52,7 +52,7 @@ __noinline int FT(flow_search)(const struct FT(flow_key) *key, __u64 hash)
 
 		if (!bucket)
 			return FLOW_NO_ROOM;
-		pin_pointer(bucket);
+		pin(bucket);
 		if (FT(flow_key_eq)(&bucket->flow[i % BUCKET_FLOWS].key, key))
 			return i;
 		if (i % BUCKET_FLOWS == BUCKET_FLOWS - 1 && !READ_ONCE(bucket->flow[0].meta.spill))
@@ -71,7 +71,7 @@ static __always_inline struct FT(flow) *FT(flow_lookup)(const struct FT(flow_key
 	bucket = FT(flow_bucket)(hash, place / BUCKET_FLOWS);
 	if (!bucket)
 		return NULL;
-	pin_pointer(bucket);
+	pin(bucket);
 	return &bucket->flow[place % BUCKET_FLOWS];
 }
 
@@ -131,7 +131,7 @@ __noinline int FT(flow_choose)(__u64 hash, __u32 now)
 
 		if (!bucket)
 			return FLOW_NO_ROOM;
-		pin_pointer(bucket);
+		pin(bucket);
 		flow = &bucket->flow[i % BUCKET_FLOWS];
 		rank = FT(flow_rank)(flow, now);
 		if (rank == FLOW_RANK_FREE)
@@ -170,7 +170,7 @@ __noinline enum flow_event FT(flow_insert)(const struct FT(flow_key) *key, __u64
 	bucket = FT(flow_bucket)(hash, place_way);
 	if (!bucket)
 		return FLOW_EVENT_CONTENDED;
-	pin_pointer(bucket);
+	pin(bucket);
 	flow = &bucket->flow[place % BUCKET_FLOWS];
 	old = READ_ONCE(flow->value);
 	if ((place & FLOW_DISPLACES) && flow_state(old) != FLOW_STATE_PROBATION)

@@ -43,12 +43,7 @@ static __always_inline void copy_mac(void *to, const void *from)
 
 static __always_inline bool same_mac(const __u8 *a, const __u8 *b)
 {
-	__u8 different = 0;
-
-#pragma unroll
-	for (int i = 0; i < MAC_SIZE; i++)
-		different |= a[i] ^ b[i];
-	return !different;
+	return *(__u32 *)a == *(__u32 *)b && *(__u16 *)(a + 4) == *(__u16 *)(b + 4);
 }
 
 /* Answers an ARP request for a VIP (RFC 826). */
@@ -60,6 +55,7 @@ static __always_inline int answer_arp(struct xdp_md *ctx, struct packet *pkt,
 	__u64 vip[2] = {};
 	__u8 sender[4];
 
+	pin(eth);
 	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(arp + 1) > frame_end(ctx))
 		return XDP_PASS;
 	if (arp->hardware != bpf_htons(1) || arp->protocol != bpf_htons(ETH_P_IP) ||
@@ -95,8 +91,8 @@ static __always_inline void write_advertisement(struct ethhdr *eth, struct ipv6h
 	copy_mac(eth->h_source, port->mac);
 	if (probe) {
 		/* ff02::1, to all nodes (RFC 4861 7.2.4) */
-		__u64 all[2] = { bpf_cpu_to_be64(0xff02000000000000ULL), bpf_cpu_to_be64(1) };
-		__u8 mac[MAC_SIZE] = { 0x33, 0x33, 0, 0, 0, 1 };
+		__u64 all[2] = {bpf_cpu_to_be64(0xff02000000000000ULL), bpf_cpu_to_be64(1)};
+		__u8 mac[MAC_SIZE] = {0x33, 0x33, 0, 0, 0, 1};
 
 		__builtin_memcpy(&ip->daddr, all, 16);
 		copy_mac(eth->h_dest, mac);
@@ -148,6 +144,7 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, struct packet
 		ip = frame_data(ctx) + (pkt->l3 & OFFSET_MASK);
 		nd = (void *)(ip + 1);
 	}
+	pin(eth);
 	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(nd + 1) > frame_end(ctx))
 		return internal_error(pkt);
 	write_advertisement(eth, ip, nd, port);

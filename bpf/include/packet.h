@@ -6,10 +6,11 @@
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 #define barrier() asm volatile("" ::: "memory")
 
-/* Keeps the compiler from computing a checked pointer a second time: to the
- * verifier the second one would be unchecked.
+/* Makes the compiler take a value as it is here. It would compute a checked
+ * pointer a second time, or leave out a check that follows from another one;
+ * the verifier sees neither.
  */
-#define pin_pointer(p) asm volatile("" : "+r"(p))
+#define pin(value) asm volatile("" : "+r"(value))
 
 /* A step's verdict: an XDP action, or VERDICT_CONTINUE to go on. */
 #define VERDICT_CONTINUE (-1)
@@ -17,27 +18,33 @@
 /* Headers start within this; the verifier wants a bound where it lost one. */
 #define OFFSET_MASK 0x1ff
 
-/* What the steps know about the packet: numbers only, so that it can be handed
- * to global functions, each of which is verified once, on its own. Offsets are
- * from the frame's start.
+/* What the steps know about the packet: numbers only. On the way of a packet
+ * that follows an entry they stay in registers: no pointer to the struct leaves
+ * the program's main function. Global functions, each of which is verified once,
+ * on its own, are handed a copy. Offsets are from the frame's start.
  */
 struct packet {
-	__u64 addr[4]; /* source, destination as 16 bytes each, network order */
+	/* Source, destination as 16 bytes each, network order. IPv4 addresses
+	 * stand side by side in the first word until map_addresses4.
+	 */
+	__u64 addr[4];
 	struct flow_tail tail;
-	__be16 l2_proto;
-	__u16 reserved;
-	__u32 l3;     /* offset of the IP header */
-	__u32 l4;     /* offset of what follows the IP headers */
-	__u32 length; /* of the frame, bytes */
-	__u32 now;    /* ticks */
-	__u32 rule;
+	__u32 length;  /* of the frame, bytes */
+	__u32 ifindex; /* it came in at */
+	__u32 now;     /* ticks, from the step on that looks at the clock */
 	__u32 member;
-	enum reason reason;
+	__u16 rule;
+	__be16 l2_proto;
+	__u16 l4; /* offset of what follows the IP headers */
+	__u8 l3;  /* offset of the IP header */
+	__u8 reason;
 	__u8 zone;
 	__u8 flow; /* TRACE_FLOW_* */
 	__u8 fragment;
 	__u8 fresh; /* a TCP SYN without ACK */
+	__u32 reserved;
 };
+_Static_assert(sizeof(struct packet) == 72, "the stack is small");
 
 static __always_inline __u32 clock_ticks(void)
 {
@@ -46,23 +53,68 @@ static __always_inline __u32 clock_ticks(void)
 	return bpf_jiffies64() >> cfg_clock_shift;
 }
 
+/* Leaves what was found out about the packet to replay and tests. */
+static __always_inline void leave_trace(const struct packet *pkt)
+{
+	if (!cfg_trace)
+		return;
+	trace.reason = pkt->reason;
+	trace.rule = pkt->rule;
+	trace.member = pkt->member;
+	trace.flow = pkt->flow;
+	trace.zone = pkt->zone;
+}
+
+/* The one place where verdicts are counted. Index 0 counts what was passed
+ * because nothing of it is ours; forwarded packets are counted by backend.
+ */
+__noinline int leave(__u32 reason, int verdict)
+{
+	__u64 *count;
+
+	if (reason || verdict == XDP_PASS) {
+		count = bpf_map_lookup_elem(&l4lb_reasons, &reason);
+		if (count)
+			*count += 1;
+	}
+	if (cfg_trace)
+		trace.reason = reason;
+	return verdict;
+}
+
+/* The end of a packet that a global function had. */
+static __always_inline int conclude(const struct packet *pkt, int verdict)
+{
+	leave_trace(pkt);
+	return leave(pkt->reason, verdict);
+}
+
+/* A reason is pinned to its own path: the compiler would load it on everybody's,
+ * ahead of the check.
+ */
+static __always_inline int decide(struct packet *pkt, enum reason reason, int verdict)
+{
+	__u32 pinned = reason;
+
+	pin(pinned);
+	pkt->reason = pinned;
+	return verdict;
+}
+
 static __always_inline int drop(struct packet *pkt, enum reason reason)
 {
-	pkt->reason = reason;
-	return XDP_DROP;
+	return decide(pkt, reason, XDP_DROP);
 }
 
 static __always_inline int pass(struct packet *pkt, enum reason reason)
 {
-	pkt->reason = reason;
-	return XDP_PASS;
+	return decide(pkt, reason, XDP_PASS);
 }
 
 /* A map record that must be there is not. Nothing has been written yet. */
 static __always_inline int internal_error(struct packet *pkt)
 {
-	pkt->reason = REASON_INTERNAL;
-	return XDP_ABORTED;
+	return decide(pkt, REASON_INTERNAL, XDP_ABORTED);
 }
 
 static __always_inline void *frame_data(const struct xdp_md *ctx)

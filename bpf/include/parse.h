@@ -2,19 +2,14 @@
 #ifndef L4LB_PARSE_H
 #define L4LB_PARSE_H
 
-#define VLAN_DEPTH 2	       /* 802.1ad outer, 802.1Q inner */
-#define EXTENSION_DEPTH 6      /* IPv6 extension headers walked */
+#define VLAN_DEPTH 2	  /* 802.1ad outer, 802.1Q inner */
+#define EXTENSION_DEPTH 6 /* IPv6 extension headers walked */
 #define IP_MORE_FRAGMENTS 0x2000
 #define IP_OFFSET_MASK 0x1fff
 
 struct vlan_header {
 	__be16 tci;
 	__be16 proto;
-};
-
-struct port_pair {
-	__be16 source;
-	__be16 dest;
 };
 
 /* Steps over the Ethernet header and up to VLAN_DEPTH tags. Returns the type of
@@ -28,7 +23,7 @@ static __always_inline __be16 parse_ethernet(struct packet *pkt, void *data, voi
 
 	if ((void *)(eth + 1) > end)
 		return 0;
-	proto = eth->h_proto;
+	proto = *(__be16 *)(data + offsetof(struct ethhdr, h_proto));
 	pkt->l3 = sizeof(*eth);
 #pragma unroll
 	for (int i = 0; i < VLAN_DEPTH; i++) {
@@ -43,34 +38,32 @@ static __always_inline __be16 parse_ethernet(struct packet *pkt, void *data, voi
 	return proto;
 }
 
-/* Takes the ports of TCP and UDP. Everything else is tracked by addresses and
+/* Takes the ports of TCP, UDP and SCTP. Everything else is tracked by addresses and
  * protocol alone (semantics.md 1.6). size is what the IP header says there is
  * from l4 on. Returns 0, or -1 when the header is truncated.
  */
 static __always_inline int parse_ports(struct packet *pkt, void *l4, void *end, int size)
 {
-	struct port_pair *ports = l4;
 	struct tcphdr *tcp = l4;
 
 	pkt->tail.kind = FLOW_KIND_NO_PORTS;
 	if (pkt->fragment)
 		return 0;
-	switch (pkt->tail.proto) {
-	case IPPROTO_TCP:
+	if (pkt->tail.proto == IPPROTO_TCP) {
 		if ((void *)(tcp + 1) > end || size < (int)sizeof(*tcp))
 			return -1;
 		pkt->fresh = tcp->syn && !tcp->ack;
-		break;
-	case IPPROTO_UDP:
+	} else if (pkt->tail.proto == IPPROTO_UDP) {
 		if (l4 + 8 > end || size < 8)
 			return -1;
-		break;
-	default:
+	} else if (pkt->tail.proto == IPPROTO_SCTP) { /* common header, RFC 9260 3.1 */
+		if (l4 + 12 > end || size < 12)
+			return -1;
+	} else {
 		return 0;
 	}
 	pkt->tail.kind = FLOW_KIND_PORTS;
-	pkt->tail.sport = ports->source;
-	pkt->tail.dport = ports->dest;
+	*(__u32 *)&pkt->tail.sport = *(__u32 *)l4; /* both */
 	return 0;
 }
 
@@ -80,20 +73,32 @@ static __always_inline __u64 mapped_ipv4(__be32 addr)
 	return (__u64)addr << 32 | bpf_htonl(0xffff);
 }
 
+/* Brings the addresses of an IPv4 packet to the form they have in IPv6. */
+static __always_inline void map_addresses4(struct packet *pkt)
+{
+	__u64 both = pkt->addr[0];
+
+	pkt->addr[0] = pkt->addr[2] = 0;
+	pkt->addr[1] = mapped_ipv4(both);
+	pkt->addr[3] = mapped_ipv4(both >> 32);
+}
+
+static __always_inline void map_addresses6(struct packet *pkt)
+{
+}
+
 /* IPv4, options allowed. Returns 0, or -1 when lengths do not agree. */
 static __always_inline int parse_ipv4(struct packet *pkt, void *data, void *end)
 {
 	struct iphdr *ip = data + (pkt->l3 & OFFSET_MASK);
 	__u32 header, total;
 
-	pin_pointer(ip);
+	pin(ip);
 	if ((void *)(ip + 1) > end)
 		return -1;
 	header = ip->ihl * 4;
 	total = bpf_ntohs(ip->tot_len);
-	pkt->addr[0] = pkt->addr[2] = 0;
-	pkt->addr[1] = mapped_ipv4(ip->saddr);
-	pkt->addr[3] = mapped_ipv4(ip->daddr);
+	pkt->addr[0] = *(__u64 *)&ip->saddr; /* and daddr */
 	pkt->tail.proto = ip->protocol;
 	pkt->fragment = !!(ip->frag_off & bpf_htons(IP_MORE_FRAGMENTS | IP_OFFSET_MASK));
 	pkt->l4 = pkt->l3 + header;
@@ -147,11 +152,13 @@ static __always_inline int parse_ipv6(struct packet *pkt, void *data, void *end)
 	int err = 0, size;
 	void *l4;
 
-	pin_pointer(ip);
+	pin(ip);
 	l4 = ip + 1;
 	if (l4 > end)
 		return -1;
-	__builtin_memcpy(pkt->addr, &ip->saddr, 32);
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		pkt->addr[i] = ((__u64 *)&ip->saddr)[i];
 	pkt->tail.proto = ip->nexthdr;
 	size = bpf_ntohs(ip->payload_len);
 	if (ip->version != 6 || pkt->l3 + sizeof(*ip) + size > pkt->length)

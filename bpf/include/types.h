@@ -9,7 +9,7 @@
 
 #define TABLE_SIZE 65537 /* slots of a selection table */
 #define ZONE_MAX 64	 /* client zones incl. 0, no zone */
-#define ZONE_PAIRS 4096 /* ZONE_MAX * ZONE_MAX */
+#define ZONE_PAIRS 4096	 /* ZONE_MAX * ZONE_MAX */
 #define BUCKET_FLOWS 4	 /* flows in a bucket */
 #define FLOW_WAYS 4	 /* buckets a flow may be in */
 #define FRONT_PROBES 32	 /* slots a frontend may be away from its hash */
@@ -101,8 +101,8 @@ struct member {
 	__u8 zone;
 	__u8 state; /* enum of pkg/loader; not read by the program */
 	__u16 service;
-	__u32 idle; /* ticks, of the service; for PER_SESSION entries */
-};
+	__u32 idle;	       /* ticks, of the service; for PER_SESSION entries */
+} __attribute__((aligned(8))); /* dmac is loaded as a word */
 _Static_assert(sizeof(struct member) == 32, "member layout");
 
 #define RULE_GLOBAL_ACCESS 1
@@ -115,9 +115,9 @@ _Static_assert(sizeof(struct member) == 32, "member layout");
 
 /* A forwarding rule with what its service says about packets. */
 struct rule {
-	__u32 pick_base; /* first of ZONE_MAX records in l4lb_picks */
-	__u32 idle;	 /* ticks */
-	__u16 epoch;	 /* an entry of this rule holds while it has this epoch */
+	__u32 pick_base;     /* first of ZONE_MAX records in l4lb_picks */
+	__u32 idle;	     /* ticks */
+	__u16 epoch;	     /* an entry of this rule holds while it has this epoch */
 	__u16 service_epoch; /* the same for the kinds that rules share */
 	__u16 service;
 	__u16 stat_slot; /* added to the member's stat_base */

@@ -14,15 +14,16 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	__u32 member_id = flow_member(value), rule_id = flow_rule(value);
 	struct member *member;
 
-	if (flow_state(value) != FLOW_STATE_CONFIRMED &&
-	    flow_state(value) != FLOW_STATE_PROBATION)
+	if (flow_state(value) != FLOW_STATE_CONFIRMED && flow_state(value) != FLOW_STATE_PROBATION)
 		return VERDICT_CONTINUE;
 	member = bpf_map_lookup_elem(&l4lb_members, &member_id);
 	if (!rule)
 		rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
-	if (!member || !rule ||
-	    !flow_holds(value, &flow->meta, rule, member, key->tail.kind,
-			flow_class(&key->tail), pkt->now))
+	if (!member || !rule)
+		return VERDICT_CONTINUE;
+	pkt->now = clock_ticks();
+	if (!flow_holds(value, &flow->meta, rule, member, key->tail.kind, flow_class(&key->tail),
+			pkt->now))
 		return VERDICT_CONTINUE;
 	pkt->zone = READ_ONCE(flow->meta.zone);
 	barrier();
@@ -40,6 +41,7 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	pkt->rule = pkt->rule ?: rule_id;
 	pkt->member = member_id;
 	pkt->flow = TRACE_FLOW_HIT;
+	leave_trace(pkt);
 	return deliver(ctx, pkt, member, rule);
 }
 
@@ -68,9 +70,8 @@ static __always_inline void FT(remember)(struct packet *pkt, struct FT(flow) *fl
 				    flow_value(pkt->member, state, generation, pkt->rule), &meta))
 			event = FLOW_EVENT_CONTENDED;
 	} else {
-		event = FT(flow_insert)(key, hash,
-					flow_value(pkt->member, state, generation, pkt->rule),
-					&meta);
+		event = FT(flow_insert)(
+			key, hash, flow_value(pkt->member, state, generation, pkt->rule), &meta);
 	}
 	if (event != FLOW_EVENT_MAX)
 		count_event(event);
@@ -102,6 +103,21 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 	return deliver(ctx, pkt, member, rule);
 }
 
+/* A connection begins whose packets are to follow a session. An entry that its
+ * 5-tuple has from another rule, which was less specific, would come first.
+ */
+static __always_inline void FT(forget)(const struct FT(flow_key) *key)
+{
+	struct FT(flow) *flow = FT(flow_lookup)(key, FT(flow_hash)(key));
+	__u64 value;
+
+	if (!flow)
+		return;
+	value = READ_ONCE(flow->value);
+	if (flow_state(value) != FLOW_STATE_BUSY)
+		__sync_val_compare_and_swap(&flow->value, value, 0);
+}
+
 /* The rest of the walk for a packet without a 5-tuple entry that holds. */
 __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 {
@@ -109,22 +125,27 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 	struct FT(flow) *flow;
 	struct front *front;
 	struct rule *rule;
+	__u32 rule_id;
 	int verdict;
 
 	if (!pkt)
 		return XDP_ABORTED;
+	pkt->now = clock_ticks();
 	front = find_address(&pkt->addr[2], sizeof(key.saddr) == 4);
 	if (!front)
 		return XDP_PASS;
-	pkt->rule = find_rule(pkt, front);
-	if (!pkt->rule)
+	rule_id = find_rule(pkt, front);
+	if (!rule_id)
 		return drop(pkt, REASON_NO_RULE);
-	rule = bpf_map_lookup_elem(&l4lb_rules, &pkt->rule);
+	pkt->rule = rule_id;
+	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!rule)
 		return internal_error(pkt);
 	key.tail = pkt->tail;
 	FT(flow_key_from)(&key, pkt);
 	if (kind_is_session(rule->kind)) {
+		if (pkt->fresh)
+			FT(forget)(&key);
 		session_tail(&key.tail, rule);
 		if (rule->kind == FLOW_KIND_CLIENT_ONLY)
 			__builtin_memset(key.daddr, 0, sizeof(key.daddr));
@@ -143,18 +164,23 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
  */
 static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
 {
-	struct FT(flow_key) key = { .tail = pkt->tail };
+	struct FT(flow_key) key = {.tail = pkt->tail};
 	struct FT(flow) *flow;
+	struct packet copy;
 	int verdict;
 
-	FT(flow_key_from)(&key, pkt);
+	FT(flow_key_first)(&key, pkt);
 	if (!pkt->fresh) {
 		flow = FT(flow_find)(&key, FT(flow_hash)(&key));
 		if (flow) {
 			verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL);
 			if (verdict != VERDICT_CONTINUE)
-				return verdict;
+				return pkt->reason ? leave(pkt->reason, verdict) : verdict;
 		}
 	}
-	return FT(start_flow)(ctx, pkt);
+	copy = *pkt;
+	copy.zone = copy.flow = copy.reason = 0;
+	copy.rule = copy.member = copy.now = 0;
+	FT(map_addresses)(&copy);
+	return conclude(&copy, FT(start_flow)(ctx, &copy));
 }

@@ -68,8 +68,12 @@ func Dump(t Table, names Names, f Filter) (Report, error) {
 		return Report{}, fmt.Errorf("dump flows: %w", err)
 	}
 	d := dumper{table: t, names: names, filter: f, now: now, tick: t.TickDuration(),
-		rules: map[uint32]RuleState{}, members: map[uint32]MemberState{}, counts: map[uint32]int{}}
+		rules: map[uint32]RuleState{}, services: map[uint16]RuleState{}, members: map[uint32]MemberState{}, counts: map[uint32]int{}}
 	d.report.Flows = []Flow{}
+	for id := range names.Rule {
+		rule := t.RuleState(id)
+		d.services[rule.Service] = rule
+	}
 	t.EachFlow(func(r Record) bool {
 		d.add(r)
 		return true
@@ -84,23 +88,34 @@ func Dump(t Table, names Names, f Filter) (Report, error) {
 // dumper caches the records that decide about entries: there are few of them
 // and many entries.
 type dumper struct {
-	table   Table
-	names   Names
-	filter  Filter
-	now     uint32
-	tick    time.Duration
-	rules   map[uint32]RuleState
-	members map[uint32]MemberState
-	counts  map[uint32]int // by member id
-	report  Report
+	table  Table
+	names  Names
+	filter Filter
+	now    uint32
+	tick   time.Duration
+	rules  map[uint32]RuleState
+	// services holds a rule of each service: PER_SESSION entries may outlive
+	// the rule that made them.
+	services map[uint16]RuleState
+	members  map[uint32]MemberState
+	counts   map[uint32]int // by member id
+	report   Report
 }
 
-func (d *dumper) add(r Record) {
+func (d *dumper) ruleOf(r Record) RuleState {
+	if r.Kind.session() {
+		return d.services[r.Service]
+	}
 	rule, ok := d.rules[r.Rule]
 	if !ok {
 		rule = d.table.RuleState(r.Rule)
 		d.rules[r.Rule] = rule
 	}
+	return rule
+}
+
+func (d *dumper) add(r Record) {
+	rule := d.ruleOf(r)
 	member, ok := d.members[r.Member]
 	if !ok {
 		member = d.table.MemberState(r.Member)
@@ -115,7 +130,11 @@ func (d *dumper) add(r Record) {
 		d.report.Confirmed++
 	}
 	if d.filter.Limit <= 0 || len(d.report.Flows) < d.filter.Limit {
-		d.report.Flows = append(d.report.Flows, d.flow(r, rule))
+		idle := rule.IdleTicks
+		if r.Kind.session() {
+			idle = member.IdleTicks
+		}
+		d.report.Flows = append(d.report.Flows, d.flow(r, idle))
 	}
 }
 
@@ -130,9 +149,13 @@ func (d *dumper) wanted(r Record) bool {
 		d.idle(r) >= f.MinIdle
 }
 
-func (d *dumper) idle(r Record) time.Duration { return time.Duration(d.now-r.Last) * d.tick }
+// idle is how long ago the last packet was; one that came after the time was
+// read is just now.
+func (d *dumper) idle(r Record) time.Duration {
+	return time.Duration(max(int32(d.now-r.Last), 0)) * d.tick
+}
 
-func (d *dumper) flow(r Record, rule RuleState) Flow {
+func (d *dumper) flow(r Record, idleTicks uint32) Flow {
 	member := d.names.Member[r.Member]
 	idle := d.idle(r)
 	out := Flow{
@@ -140,7 +163,7 @@ func (d *dumper) flow(r Record, rule RuleState) Flow {
 		Key: r.Kind.String(), Service: member.Service, ForwardingRule: d.names.Rule[r.Rule].Rule,
 		Backend: member.Instance, BackendZone: member.Zone, ClientZone: d.names.Zone[uint32(r.Zone)],
 		State: r.State.String(), IdleSec: int64(idle / time.Second),
-		ExpiresSec: int64((time.Duration(rule.IdleTicks)*d.tick - idle) / time.Second),
+		ExpiresSec: int64((time.Duration(idleTicks)*d.tick - idle) / time.Second),
 	}
 	if r.Kind != ClientOnly {
 		out.VIP = r.Dst.String()

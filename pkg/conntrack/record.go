@@ -4,6 +4,7 @@
 package conntrack
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -28,6 +29,16 @@ func (s State) String() string {
 		return "CONFIRMED"
 	}
 	return "UNKNOWN"
+}
+
+// ParseState reads a State's name.
+func ParseState(name string) (State, error) {
+	for _, s := range []State{Probation, Confirmed} {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("flow state %q is neither %s nor %s", name, Probation, Confirmed)
 }
 
 // Kind is which fields an entry's key holds (semantics.md 1.6): FLOW_KIND_ of
@@ -71,14 +82,17 @@ type Record struct {
 
 // RuleState is what decides about the entries of a rule.
 type RuleState struct {
+	Service             uint16 // id
 	Epoch, ServiceEpoch uint16
 	IdleTicks           uint32
 }
 
 // MemberState is what decides about the entries of a backend: the generations of
-// connection-oriented protocols and of all others.
+// connection-oriented protocols and of all others, and how long a PER_SESSION
+// entry may be idle.
 type MemberState struct {
 	Generation [2]uint16
+	IdleTicks  uint32
 }
 
 // Table is what the package needs of the data plane; *loader.Datapath has it.
@@ -90,14 +104,20 @@ type Table interface {
 	TickDuration() time.Duration
 }
 
+// clockSkew is CLOCK_SKEW of bpf/include/flow.h: an entry may be this many ticks
+// younger than the time that was read before it.
+const clockSkew = 8
+
 // Holds reports whether a packet of the flow would follow the entry, as
-// flow_holds of bpf/include/flow.h decides it.
+// flow_holds of bpf/include/flow.h decides it. rule is the entry's or, for a
+// PER_SESSION entry, any of its service.
 func (r Record) Holds(rule RuleState, member MemberState, now uint32) bool {
-	epoch := rule.Epoch
+	epoch, idle := rule.Epoch, rule.IdleTicks
 	if r.Kind.session() {
-		epoch = rule.ServiceEpoch
+		epoch, idle = rule.ServiceEpoch, member.IdleTicks
 	}
-	return r.Epoch == epoch && now-r.Last <= rule.IdleTicks && member.Generation[r.class()] == r.Generation
+	inTime := now+clockSkew-r.Last <= idle+clockSkew
+	return r.Epoch == epoch && inTime && member.Generation[r.class()] == r.Generation
 }
 
 // class is the index of the generation that counts: TCP and SCTP connections,

@@ -103,6 +103,10 @@ func Load(o Options) (_ *Datapath, err error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("raise memory lock limit: %w", err)
 	}
+	if o.Members > 1<<24 || o.Rules > 1<<16 || o.ZoneNodes < 2 {
+		return nil, fmt.Errorf("load datapath: %d members, %d rules or %d zone nodes are beyond what ids can name",
+			o.Members, o.Rules, o.ZoneNodes)
+	}
 	spec, err := loadSpec(o.Object)
 	if err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)

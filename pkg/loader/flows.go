@@ -74,7 +74,7 @@ func (d *Datapath) RuleState(id uint32) conntrack.RuleState {
 		return conntrack.RuleState{}
 	}
 	r := &d.rules[id]
-	return conntrack.RuleState{Epoch: r.Epoch, ServiceEpoch: r.ServiceEpoch, IdleTicks: r.Idle}
+	return conntrack.RuleState{Service: r.Service, Epoch: r.Epoch, ServiceEpoch: r.ServiceEpoch, IdleTicks: r.Idle}
 }
 
 // MemberState is what decides about the entries of a backend.
@@ -82,5 +82,5 @@ func (d *Datapath) MemberState(id uint32) conntrack.MemberState {
 	if int(id) >= len(d.members) {
 		return conntrack.MemberState{}
 	}
-	return conntrack.MemberState{Generation: d.members[id].Generation}
+	return conntrack.MemberState{Generation: d.members[id].Generation, IdleTicks: d.members[id].Idle}
 }

@@ -92,8 +92,8 @@ func TestTrackingKeysOfEveryMode(t *testing.T) {
 	}
 }
 
-// Protocols without ports are tracked by addresses and protocol: SCTP too
-// (semantics.md 1.6, 1.8).
+// Protocols without ports are tracked by addresses and protocol; SCTP has ports
+// (semantics.md 1.6).
 func TestProtocolsWithoutPortsAreTrackedByAddressesAndProtocol(t *testing.T) {
 	d := newFixture(t)
 	src, dst := testutil.ZoneAClient4, testutil.VIP4B
@@ -105,7 +105,7 @@ func TestProtocolsWithoutPortsAreTrackedByAddressesAndProtocol(t *testing.T) {
 		stays         bool
 	}{
 		"esp of another security association": {ip(layers.IPProtocolESP, 1), ip(layers.IPProtocolESP, 2), true},
-		"sctp of other ports":                 {ip(layers.IPProtocolSCTP, 1), ip(layers.IPProtocolSCTP, 2), true},
+		"sctp of other ports":                 {ip(layers.IPProtocolSCTP, 1), ip(layers.IPProtocolSCTP, 2), false},
 		"an echo request of another id":       {ip(layers.IPProtocolICMPv4, 8), echo(t, src, dst), true},
 		"gre after esp":                       {ip(layers.IPProtocolESP, 1), ip(layers.IPProtocolGRE, 1), false},
 	} {

@@ -22,6 +22,10 @@ const (
 	NameZone
 )
 
+// layoutID is the id of the layout's name among those of kind nameKindSeed; the
+// seed's is 0.
+const layoutID = 1
+
 // SetName remembers what an id stands for, so that the next daemon can take up
 // where this one stopped. Names longer than 192 bytes are refused.
 func (d *Datapath) SetName(kind NameKind, id uint32, name string) error {

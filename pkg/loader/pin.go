@@ -65,8 +65,18 @@ func openPinned(dir string) (*pinned, error) {
 	return p, nil
 }
 
+// layout names what the fields of pinned maps mean and how flows are hashed into
+// buckets. It changes with any change of those that sizes do not show.
+const layout = "1"
+
 // check refuses maps of another layout: flows would be lost or misread.
 func (p *pinned) check(spec *ebpf.CollectionSpec) error {
+	if names := p.maps[lbMapL4lbNames]; names != nil {
+		if found, err := lookupName(names, nameKindSeed, layoutID); err != nil || found != layout {
+			return fmt.Errorf("%w: %q under %s, want %q: start once with --discard-state, which forgets the flows",
+				ErrLayout, found, p.dir, layout)
+		}
+	}
 	for name, m := range p.maps {
 		if err := spec.Maps[name].Compatible(m); err != nil {
 			return fmt.Errorf("%w: %s under %s: %w: stop the gateway's traffic and start once with --discard-state, which forgets the flows",
@@ -86,6 +96,9 @@ func (p *pinned) pinNew(d *Datapath) error {
 		err := putName(d.objs.L4lbNames, nameKindSeed, 0, fmt.Sprintf("%016x", p.flowSeed))
 		if err != nil {
 			return fmt.Errorf("store flow table seed: %w", err)
+		}
+		if err := putName(d.objs.L4lbNames, nameKindSeed, layoutID, layout); err != nil {
+			return fmt.Errorf("store layout: %w", err)
 		}
 	}
 	all := d.objs.byName()

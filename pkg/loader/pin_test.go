@@ -136,6 +136,21 @@ func TestStateOfAnotherLayoutIsRefused(t *testing.T) {
 	must(t, two.Close())
 }
 
+// Fields may change their meaning while sizes stay.
+func TestStateOfAnotherMeaningIsRefused(t *testing.T) {
+	dir := pinDir(t)
+	d := load(t, Options{PinDir: dir})
+	must(t, d.SetName(nameKindSeed, layoutID, "0"))
+	must(t, d.Close())
+	o := Options{FlowEntries: 4096, Members: 64, Rules: 64, Services: 16, Virtual: true, PinDir: dir}
+	if d, err := Load(o); !errors.Is(err, ErrLayout) {
+		if err == nil {
+			d.Close()
+		}
+		t.Errorf("load over another layout: %v, want %v", err, ErrLayout)
+	}
+}
+
 // A directory that is not on a BPF file system cannot hold state.
 func TestPinDirectoryElsewhereIsRefused(t *testing.T) {
 	testutil.RequireRoot(t)

@@ -33,8 +33,8 @@ type Member struct {
 	// State is kept for the next daemon; the program does not read it.
 	State   uint8
 	Service uint16
-	// IdleTicks is the service's idle timeout. PER_SESSION entries have it
-	// from here: they may outlive the rule that made them.
+	// IdleTicks is the idle timeout of the service's PER_SESSION entries,
+	// which may outlive the rule that made them.
 	IdleTicks uint32
 }
 

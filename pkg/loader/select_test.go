@@ -138,7 +138,7 @@ func TestOneClientHasOneBackendWithClientAffinity(t *testing.T) {
 // 1.4): what follows the IP header does not matter, whatever it looks like.
 func TestProtocolsWithoutPortsAreSpreadByAddressesAndProtocol(t *testing.T) {
 	d := newSelectFixture(t, Options{})
-	for _, proto := range []layers.IPProtocol{layers.IPProtocolESP, layers.IPProtocolSCTP, layers.IPProtocolGRE} {
+	for _, proto := range []layers.IPProtocol{layers.IPProtocolESP, layers.IPProtocolGRE} {
 		used := map[uint32]bool{}
 		for i := range byte(50) {
 			client := netip.AddrFrom4([4]byte{198, 51, 100, i})
