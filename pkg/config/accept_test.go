@@ -60,6 +60,7 @@ func defaultService(name string) lb.Service {
 		Zonal:      lb.ZonalAffinity{Spillover: lb.ZonalDisabled},
 		Backends:   []lb.BackendRef{{Group: "g"}},
 		Forwarding: lb.ForwardL2,
+		Probe:      lb.ProbeVIP,
 	}
 }
 
@@ -98,6 +99,17 @@ backendServices: [{name: s, backends: [{group: g}]}]
 forwardingRules:
 - {name: four, IPAddress: 192.0.2.1, ipVersion: IPV4, ports: [80], backendService: s}
 - {name: six, IPAddress: "2001:db8:1::/96", ipVersion: IPV6, ports: [80], backendService: s, allowGlobalAccess: true}
+`},
+		{"all types of health checks and where probes go", `
+healthChecks:
+- {name: a, type: SSL, sslHealthCheck: {proxyHeader: PROXY_V1, request: a, response: b}, l4lb: {serverName: www.example.com.}}
+- {name: b, type: HTTPS, l4lb: {verifyCertificates: true}}
+- {name: c, type: HTTP2, http2HealthCheck: {host: www.example.com}, l4lb: {verifyCertificates: true, serverName: x-1.example.com}}
+- {name: d, type: GRPC, grpcHealthCheck: {port: 50051, grpcServiceName: a.b.C}, l4lb: {verifyCertificates: false}}
+- {name: e, type: GRPC_WITH_TLS, grpcTlsHealthCheck: {port: 50051}, l4lb: {verifyCertificates: true}}
+backendServices:
+- {name: s, healthChecks: [a], l4lb: {probe: direct}}
+- {name: t, healthChecks: [b], l4lb: {probe: vip}}
 `},
 		{"values that switch off what is not supported yet", `
 healthChecks:

@@ -86,6 +86,8 @@ func buildCheck(h *healthCheck) lb.HealthCheck {
 		Response:           b.response.v,
 		GRPCServiceName:    b.grpcServiceName.v,
 		LogEnabled:         h.log.enable.v,
+		ServerName:         h.extension.serverName.v,
+		VerifyCertificates: h.extension.verify.v,
 	}
 	if isHTTP(h.kind.v) {
 		out.RequestPath = b.requestPath.or("/")
@@ -121,6 +123,7 @@ func buildService(s *service) lb.Service {
 			SpilloverRatio: s.zonal.ratio.v,
 		},
 		Forwarding: s.extension.forwarding.or(lb.ForwardL2),
+		Probe:      s.extension.probe.or(lb.ProbeVIP),
 	}
 	if len(s.checks) > 0 {
 		out.HealthCheck = s.checks[0].v

@@ -21,7 +21,7 @@ func rules() []func(*check) {
 	return []func(*check){
 		requireGateway, uniqueInterfaces, distinctListeners,
 		requireZoneNames, uniqueClientRanges,
-		requireCheckFields, timeoutWithinInterval, blockMatchesType, grpcNeedsPort,
+		requireCheckFields, timeoutWithinInterval, blockMatchesType, grpcNeedsPort, tlsKeysNeedTLS,
 		requireGroupFields, uniqueEndpoints,
 		requireServiceFields, oneHealthCheck, serviceReferences, uniqueBackendGroups,
 		oneAddressPerInstance, alwaysPersistNeedsPerConnection, idleTimeoutAllowed,

@@ -71,6 +71,23 @@ func grpcNeedsPort(c *check) {
 	}
 }
 
+// tlsKeysNeedTLS: certificates and server names belong to a handshake.
+func tlsKeysNeedTLS(c *check) {
+	const mend = "remove it, or change the type to SSL, HTTPS, HTTP2 or GRPC_WITH_TLS"
+	for i := range c.healthChecks {
+		h := &c.healthChecks[i]
+		if !h.kind.ok() || isTLS(h.kind.v) {
+			continue
+		}
+		if v := h.extension.verify; v.or(false) {
+			c.errorf(v.pos, "verifyCertificates has no meaning for type %s, which does no TLS: %s", h.kind.v, mend)
+		}
+		if n := h.extension.serverName; n.ok() {
+			c.errorf(n.pos, "serverName has no meaning for type %s, which does no TLS: %s", h.kind.v, mend)
+		}
+	}
+}
+
 // defaultCheckPort is 0 for the types that must be given a port.
 func defaultCheckPort(kind lb.HealthCheckType) uint16 {
 	switch kind {

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"l4lb/pkg/lb"
 )
 
 func TestRefusedHealthChecks(t *testing.T) {
@@ -46,13 +48,9 @@ func TestRefusedHealthChecks(t *testing.T) {
 - {name: d, type: GRPC, grpcTlsHealthCheck: {port: 1}}
 ` + gatewayYAML,
 			want: []string{
-				"2:19: type \"SSL\" is not supported yet: use TCP or HTTP",
 				"2:24: tcpHealthCheck does not belong to type SSL: use sslHealthCheck, or",
-				"3:19: type \"HTTPS\" is not supported yet: use TCP or HTTP",
 				"3:26: httpHealthCheck does not belong to type HTTPS: use httpsHealthCheck, or",
-				"4:19: type \"HTTP2\" is not supported yet: use TCP or HTTP",
 				"4:26: httpsHealthCheck does not belong to type HTTP2: use http2HealthCheck,",
-				"5:19: type \"GRPC\" is not supported yet: use TCP or HTTP",
 				"5:19: type GRPC has no default port: add grpcHealthCheck: {port: 50051}",
 				"5:25: grpcTlsHealthCheck does not belong to type GRPC: use grpcHealthCheck,",
 			},
@@ -89,7 +87,6 @@ func TestRefusedHealthChecks(t *testing.T) {
 - {name: a, type: GRPC_WITH_TLS, grpcTlsHealthCheck: {grpcServiceName: x}}
 ` + gatewayYAML,
 			want: []string{
-				"2:19: type \"GRPC_WITH_TLS\" is not supported yet: use TCP or HTTP",
 				"2:19: type GRPC_WITH_TLS has no default port: add grpcTlsHealthCheck: {port:",
 			},
 		},
@@ -109,22 +106,50 @@ func TestRefusedHealthChecks(t *testing.T) {
 			},
 		},
 		{
-			desc: "types, proxy header and source regions that come later",
+			desc: "TLS keys on types without TLS",
 			yaml: `healthChecks:
-- {name: a, type: SSL}
-- {name: b, type: HTTPS}
-- {name: c, type: HTTP2}
-- {name: d, type: GRPC, grpcHealthCheck: {port: 50051}}
+- {name: a, type: HTTP, l4lb: {verifyCertificates: true, serverName: www.example.com}}
+- {name: b, type: GRPC, grpcHealthCheck: {port: 50051}, l4lb: {verifyCertificates: false, serverName: 192.0.2.1}}
+- {name: c, type: HTTPS, l4lb: {verifyCertificates: "yes", serverName: "a..b"}}
+- {name: d, type: HTTPS, l4lb: {serverName: "a_b.example.com"}}
+` + gatewayYAML,
+			want: []string{
+				"2:52: verifyCertificates has no meaning for type HTTP, which does no TLS: remove",
+				"2:70: serverName has no meaning for type HTTP, which does no TLS: remove it, or",
+				"3:103: serverName \"192.0.2.1\" is an address: TLS asks for names only, remove it",
+				"4:53: verifyCertificates \"yes\" is not a boolean: write true or false, without",
+				"4:72: serverName \"a..b\" is not a DNS name: write letters, digits and '-', with",
+				"5:45: serverName \"a_b.example.com\" is not a DNS name: write letters, digits and",
+			},
+		},
+		{
+			desc: "source regions, which come later",
+			yaml: `healthChecks:
 - {name: e, type: TCP, tcpHealthCheck: {proxyHeader: PROXY_V1}, sourceRegions: [r1, r2, r3]}
 ` + gatewayYAML,
 			want: []string{
-				"2:19: type \"SSL\" is not supported yet: use TCP or HTTP",
-				"3:19: type \"HTTPS\" is not supported yet: use TCP or HTTP",
-				"4:19: type \"HTTP2\" is not supported yet: use TCP or HTTP",
-				"5:19: type \"GRPC\" is not supported yet: use TCP or HTTP",
-				"6:54: proxyHeader \"PROXY_V1\" is not supported yet: use NONE",
-				"6:65: sourceRegions is not supported yet: remove it, the gateway is the only",
+				"2:65: sourceRegions is not supported yet: remove it, the gateway is the only",
 			},
 		},
 	})
+}
+
+func TestHealthCheckExtension(t *testing.T) {
+	doc := mustParse(t, `
+healthChecks:
+- {name: a, type: HTTPS, httpsHealthCheck: {proxyHeader: PROXY_V1}, l4lb: {verifyCertificates: true, serverName: www.example.com.}}
+- {name: b, type: GRPC_WITH_TLS, grpcTlsHealthCheck: {port: 50051}}
+backendServices:
+- {name: s, healthChecks: [a], l4lb: {probe: direct}}
+`)
+	a, b := doc.Config.HealthCheck("a"), doc.Config.HealthCheck("b")
+	if !a.VerifyCertificates || a.ServerName != "www.example.com" || a.ProxyHeader != lb.ProxyV1 || a.Port != 443 {
+		t.Errorf("check a is %+v", a)
+	}
+	if b.VerifyCertificates || b.ServerName != "" || b.Port != 50051 {
+		t.Errorf("check b is %+v", b)
+	}
+	if got := doc.Config.Service("s").Probe; got != lb.ProbeDirect {
+		t.Errorf("probes of service s go to %q", got)
+	}
 }

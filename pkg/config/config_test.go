@@ -61,6 +61,7 @@ func TestWholeSchemaParses(t *testing.T) {
 			Zonal:            lb.ZonalAffinity{Spillover: lb.ZonalSpillCrossZone, SpilloverRatio: 800_000},
 			Backends:         []lb.BackendRef{{Group: "web-a"}, {Group: "web-spare", Failover: true}},
 			Forwarding:       lb.ForwardL2,
+			Probe:            lb.ProbeVIP,
 		}},
 		Rules: []lb.ForwardingRule{{
 			Name: "web-vip", Address: pfx("192.0.2.10/32"), Protocol: lb.RuleTCP, Ports: []uint16{80, 443}, Service: "web",

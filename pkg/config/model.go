@@ -56,6 +56,13 @@ type healthCheck struct {
 	blocks    map[lb.HealthCheckType]*checkBlock // those that were given
 	log       logConfig
 	regions   val[bool] // sourceRegions
+	extension checkExtension
+}
+
+// checkExtension is the `l4lb:` block of a health check.
+type checkExtension struct {
+	verify     val[bool]
+	serverName val[string]
 }
 
 // checkBlock is httpHealthCheck and its siblings.
@@ -151,6 +158,7 @@ type extension struct {
 	forwarding    val[lb.Forwarding]
 	idle          val[time.Duration]
 	failoverDrain val[time.Duration]
+	probe         val[lb.ProbeTo]
 }
 
 type forwardingRule struct {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -170,4 +171,22 @@ func requestPath(n *node) (string, error) {
 		return "", errors.New("does not begin with /: write a path such as /healthz")
 	}
 	return s, err
+}
+
+// serverName takes a DNS name, as TLS sends it.
+func serverName(n *node) (string, error) {
+	const mend = "is not a DNS name: write letters, digits and '-', with dots between labels"
+	s := strings.TrimSuffix(n.text, ".")
+	if s == "" || len(s) > maxInstanceLength {
+		return "", errors.New(mend)
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return "", errors.New("is an address: TLS asks for names only, remove it")
+	}
+	for _, label := range strings.Split(s, ".") {
+		if _, err := checkName(label, maxNameLength); err != nil || strings.Contains(label, "_") {
+			return "", errors.New(mend)
+		}
+	}
+	return s, nil
 }

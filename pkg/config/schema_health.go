@@ -43,6 +43,11 @@ func isGRPC(kind lb.HealthCheckType) bool {
 	return kind == lb.CheckGRPC || kind == lb.CheckGRPCWithTLS
 }
 
+// isTLS reports whether probes begin with a TLS handshake.
+func isTLS(kind lb.HealthCheckType) bool {
+	return kind == lb.CheckSSL || kind == lb.CheckHTTPS || kind == lb.CheckHTTP2 || kind == lb.CheckGRPCWithTLS
+}
+
 // healthCheckSchema has the ranges of semantics.md 5.1.
 func healthCheckSchema() *schema[healthCheck] {
 	kinds := make([]lb.HealthCheckType, 0, 7)
@@ -71,6 +76,10 @@ func healthCheckSchema() *schema[healthCheck] {
 			scalar("enable", func(l *logConfig) *val[bool] { return &l.enable }, boolean),
 		)),
 		present("sourceRegions", func(h *healthCheck) *val[bool] { return &h.regions }),
+		nested("l4lb", func(h *healthCheck, _ *entry) *checkExtension { return &h.extension }, object(
+			scalar("verifyCertificates", func(x *checkExtension) *val[bool] { return &x.verify }, boolean),
+			scalar("serverName", func(x *checkExtension) *val[string] { return &x.serverName }, serverName),
+		)),
 	)
 	return object(fields...).ignore(outputOnly()...)
 }

@@ -130,5 +130,6 @@ func extensionSchema() *schema[extension] {
 			oneOf(lb.ForwardL2, lb.ForwardIPIP, lb.ForwardGUE, lb.ForwardGENEVE)),
 		scalar("idleTimeoutSec", func(x *extension) *val[time.Duration] { return &x.idle }, seconds(1, maxIdleSec)),
 		scalar("failoverDrainTimeoutSec", func(x *extension) *val[time.Duration] { return &x.failoverDrain }, seconds(0, 3600)),
+		scalar("probe", func(x *extension) *val[lb.ProbeTo] { return &x.probe }, oneOf(lb.ProbeVIP, lb.ProbeDirect)),
 	)
 }

@@ -8,8 +8,6 @@ import "l4lb/pkg/lb"
 func unsupported() []func(*check) {
 	return []func(*check){
 		routesNotYet,
-		checkTypesNotYet,
-		proxyHeaderNotYet,
 		sourceRegionsNotYet,
 		forwardingNotYet,
 		subsettingNotYet,
@@ -22,25 +20,6 @@ func unsupported() []func(*check) {
 func routesNotYet(c *check) {
 	if len(c.routes) > 0 {
 		c.errorf(c.routesAt, "routes is not supported yet: remove it")
-	}
-}
-
-func checkTypesNotYet(c *check) {
-	for i := range c.healthChecks {
-		kind := c.healthChecks[i].kind
-		if kind.ok() && kind.v != lb.CheckTCP && kind.v != lb.CheckHTTP {
-			c.errorf(kind.pos, "type %q is not supported yet: use TCP or HTTP", kind.v)
-		}
-	}
-}
-
-func proxyHeaderNotYet(c *check) {
-	for i := range c.healthChecks {
-		for _, b := range c.healthChecks[i].blocks {
-			if b.proxyHeader.or(lb.ProxyNone) != lb.ProxyNone {
-				c.errorf(b.proxyHeader.pos, "proxyHeader %q is not supported yet: use NONE", b.proxyHeader.v)
-			}
-		}
 	}
 }
 

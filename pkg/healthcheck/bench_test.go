@@ -2,8 +2,11 @@ package healthcheck
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
+	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,11 +17,20 @@ import (
 
 // BenchmarkProbe is the cost of one probe, the peer's part included.
 func BenchmarkProbe(b *testing.B) {
+	web := webServer(b, loopback4, serverTLS(b, alpnHTTP2, alpnHTTP1), secureSite)
+	page := func(c *lb.HealthCheck) { c.RequestPath = "/ok" }
 	peers := map[lb.HealthCheckType]Target{
-		lb.CheckTCP:  at(acceptor(b), check(lb.CheckTCP, nil)),
-		lb.CheckHTTP: at(webPeer(b), check(lb.CheckHTTP, func(c *lb.HealthCheck) { c.Response = "hello" })),
+		lb.CheckTCP:         at(acceptor(b), check(lb.CheckTCP, nil)),
+		lb.CheckSSL:         at(web, check(lb.CheckSSL, nil)),
+		lb.CheckHTTP:        at(webPeer(b), check(lb.CheckHTTP, func(c *lb.HealthCheck) { c.Response = "hello" })),
+		lb.CheckHTTPS:       at(web, check(lb.CheckHTTPS, page)),
+		lb.CheckHTTP2:       at(web, check(lb.CheckHTTP2, page)),
+		lb.CheckGRPC:        at(grpcServer(b, loopback4, nil, nil), check(lb.CheckGRPC, nil)),
+		lb.CheckGRPCWithTLS: at(grpcServer(b, loopback4, serverTLS(b, alpnHTTP2), nil), check(lb.CheckGRPCWithTLS, nil)),
 	}
-	for kind, prober := range DefaultProbers(&Dialer{}) {
+	probers := DefaultProbers(&Dialer{})
+	for _, kind := range slices.Sorted(maps.Keys(probers)) {
+		prober := probers[kind]
 		b.Run(string(kind), func(b *testing.B) {
 			for b.Loop() {
 				ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -63,6 +75,65 @@ func BenchmarkChecker(b *testing.B) {
 			b.ReportMetric(float64(used.Microseconds())/float64(s.Lateness.Count()), "cpu-us/probe")
 			b.ReportMetric(float64(failed(s)), "failed")
 		})
+	}
+}
+
+// BenchmarkMillionProbes makes a million probes in a run, as fast as they go,
+// and fails where something of them is left: sockets, goroutines, memory.
+func BenchmarkMillionProbes(b *testing.B) {
+	const probes, workers = 1_000_000, 64
+	peer := webPeer(b)
+	for b.Loop() {
+		sockets, goroutines, before := countSockets(b), runtime.NumGoroutine(), heapInUse()
+		c := New(Options{})
+		if err := c.SetTargets(distinct(workers, peer, lb.CheckHTTP, time.Millisecond), nil); err != nil {
+			b.Fatal(err)
+		}
+		limitless(c)
+		stop := runChecker(b, c)
+		for c.Snapshot().Lateness.Count() < probes {
+			time.Sleep(50 * time.Millisecond)
+		}
+		s := c.Snapshot()
+		stop()
+		settle(func() bool { return countSockets(b) <= sockets && runtime.NumGoroutine() <= goroutines })
+		b.ReportMetric(float64(s.Lateness.Count()), "probes")
+		b.ReportMetric(float64(failed(s)), "failed")
+		b.ReportMetric(float64(heapInUse()-before)/1024, "heap-growth-KiB")
+		if now := countSockets(b); now > sockets {
+			b.Errorf("%d sockets, %d before", now, sockets)
+		}
+		if now := runtime.NumGoroutine(); now > goroutines {
+			b.Errorf("%d goroutines, %d before", now, goroutines)
+		}
+		if grown := heapInUse() - before; grown > 4<<20 {
+			b.Errorf("the heap grew by %d bytes", grown)
+		}
+	}
+}
+
+// limitless gives probes time enough on a machine that is busy: what is
+// measured is what they leave, not when they end.
+func limitless(c *Checker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.records {
+		r.target.Check.Timeout = 10 * time.Second
+	}
+}
+
+// heapInUse is what is in use after a collection, in bytes.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// settle waits a while for a condition.
+func settle(holds func() bool) {
+	for deadline := time.Now().Add(5 * time.Second); !holds() && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -47,17 +47,19 @@ type Checker struct {
 	wake        chan struct{}
 	probes      sync.WaitGroup
 
-	mu        sync.Mutex
-	ctx       context.Context // of Run; nil before
-	records   map[Target]*record
-	idle      schedule
-	waiting   []*record // due, but MaxInFlight probes are in flight
-	queue     queue
-	alarm     time.Time // when Run looks at the schedule next
-	inFlight  int
-	lateness  Histogram
-	latency   map[lb.HealthCheckType]*Histogram
-	localWarn time.Time // last warning about the gateway itself
+	mu          sync.Mutex
+	ctx         context.Context // of Run; nil before
+	records     map[Target]*record
+	idle        schedule
+	waiting     []*record // due, but MaxInFlight probes are in flight
+	queue       queue
+	alarm       time.Time // when Run looks at the schedule next
+	inFlight    int
+	lateness    Histogram
+	latency     map[lb.HealthCheckType]*Histogram
+	damped      map[lb.HealthCheckType]uint64
+	transitions map[Change]uint64
+	localWarn   time.Time // last warning about the gateway itself
 }
 
 // New returns a Checker without targets.
@@ -77,6 +79,7 @@ func New(o Options) *Checker {
 		log: o.Logger, probers: probers, maxInFlight: o.MaxInFlight, random: rand.Int64N,
 		events: make(chan Event), wake: make(chan struct{}, 1),
 		records: map[Target]*record{}, latency: map[lb.HealthCheckType]*Histogram{},
+		damped: map[lb.HealthCheckType]uint64{}, transitions: map[Change]uint64{},
 	}
 }
 

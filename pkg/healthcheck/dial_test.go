@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -146,6 +147,41 @@ func TestClassify(t *testing.T) {
 	for err, want := range tests {
 		if got := classify(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}); got != want {
 			t.Errorf("classify(%v) = %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestRoutedProbes(t *testing.T) {
+	target := at(serve(t, loopback4, hang), check(lb.CheckTCP, nil))
+	target.Via = Via{Backend: netip.MustParseAddr("192.0.2.7"), Forwarding: lb.ForwardL2}
+	source := netip.MustParseAddr("127.0.0.5")
+	route := func(err error) *Dialer {
+		return &Dialer{Source4: netip.MustParseAddr("127.0.0.6"), Route: func(_ context.Context, addr, backend netip.Addr, forwarding lb.Forwarding) (netip.Addr, uint32, error) {
+			if addr != target.Addr || backend != target.Via.Backend || forwarding != lb.ForwardL2 {
+				t.Errorf("asked for the way of %s to %s by %s", addr, backend, forwarding)
+			}
+			return source, 0, err
+		}}
+	}
+	tests := []struct {
+		name   string
+		dialer *Dialer
+		want   Detail
+	}{
+		{"way is known", route(nil), DetailHealthy},
+		{"no way to the backend", route(fmt.Errorf("no link address: %w", syscall.EHOSTUNREACH)), DetailUnreachable},
+		{"the gateway cannot", route(errors.New("broken")), DetailLocalError},
+		{"nothing delivers", &Dialer{}, DetailLocalError},
+	}
+	for _, tt := range tests {
+		var from netip.Addr
+		ctx := context.WithValue(t.Context(), sourceKey{}, &from)
+		got := (&TCPProber{Dialer: tt.dialer}).Probe(ctx, target)
+		if got.Detail != tt.want {
+			t.Errorf("%s: got %s (%s), want %s", tt.name, got.Detail, got.Text, tt.want)
+		}
+		if tt.want == DetailHealthy && from != source {
+			t.Errorf("%s: came from %s, want %s", tt.name, from, source)
 		}
 	}
 }

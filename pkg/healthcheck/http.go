@@ -24,8 +24,10 @@ const (
 	// searched is how much of the body a response is looked for in
 	// (semantics.md 5.2).
 	searched = 1024
-	// portHTTP is left out of the Host field.
-	portHTTP = 80
+	// portHTTP and portHTTPS are left out of the Host field of their protocol.
+	portHTTP, portHTTPS = 80, 443
+	// userAgent is what the prober calls itself.
+	userAgent = "l4lb-healthcheck"
 )
 
 // HTTPProber implements health checks of type HTTP (semantics.md 5.2). It
@@ -41,7 +43,7 @@ func (p *HTTPProber) Probe(ctx context.Context, t Target) Result {
 		return unanswered(connectFailure(start, err))
 	}
 	defer c.Close()
-	res := getHTTP(c, t, start, portHTTP)
+	res := getHTTP(c, t, start, preamble(&t.Check)+requestHead(t, portHTTP))
 	if res.OK() {
 		c.awaitClose(ctx)
 	}
@@ -54,9 +56,9 @@ func unanswered(r Result) Result {
 	return r
 }
 
-// getHTTP makes the request and judges the answer.
-func getHTTP(c net.Conn, t Target, start time.Time, defaultPort uint16) Result {
-	if _, err := io.WriteString(c, preamble(&t.Check)+requestHead(t, defaultPort)); err != nil {
+// getHTTP sends the request and judges the answer.
+func getHTTP(c net.Conn, t Target, start time.Time, request string) Result {
+	if _, err := io.WriteString(c, request); err != nil {
 		return unanswered(failure(start, "send request", err))
 	}
 	in := &bounded{r: c, left: maxHead}
@@ -103,7 +105,7 @@ func requestHead(t Target, defaultPort uint16) string {
 	}
 	return "GET " + path + " HTTP/1.1\r\n" +
 		"Host: " + hostField(t, defaultPort) + "\r\n" +
-		"User-Agent: l4lb-healthcheck\r\n" +
+		"User-Agent: " + userAgent + "\r\n" +
 		"Accept: */*\r\n" +
 		"Connection: close\r\n\r\n"
 }

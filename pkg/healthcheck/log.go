@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type logEntry struct {
 	previous, state lb.HealthState
 	previousDetail  Detail
 	result          Result
+	source          netip.Addr
 	at              time.Time
 }
 
@@ -32,7 +34,7 @@ func newLogEntry(r *record, previous lb.HealthState, previousDetail Detail, mess
 	return &logEntry{
 		message: message, target: r.target, checks: strings.Join(r.checks, ","),
 		previous: previous, state: r.machine.state, previousDetail: previousDetail,
-		result: r.last, at: r.lastAt,
+		result: r.last, source: r.source, at: r.lastAt,
 	}
 }
 
@@ -45,6 +47,8 @@ func (c *Checker) write(e *logEntry) {
 	c.log.LogAttrs(context.Background(), level, e.message,
 		slog.String("health_check", e.checks),
 		slog.String("health_check_protocol", string(e.target.Check.Type)),
+		slog.String("ip_address", e.target.Endpoint().String()),
+		slog.String("probe_source_ip", addrText(e.source)),
 		slog.String("target_ip", e.target.Addr.String()),
 		slog.Int("target_port", int(e.target.Check.Port)),
 		slog.String("health_state", string(e.state)),
@@ -55,4 +59,12 @@ func (c *Checker) write(e *logEntry) {
 		slog.String("response_latency", e.result.Latency.String()),
 		slog.Time("probe_completion_timestamp", e.at),
 	)
+}
+
+// addrText is an address for people, "" where there is none.
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }

@@ -9,11 +9,16 @@ import "l4lb/pkg/lb"
 type machine struct {
 	state          lb.HealthState
 	passes, misses int // length of the present run; one of them is 0
+	// damped counts runs against the state that ended before the threshold.
+	damped uint64
 }
 
 // observe takes one result and reports whether the state changed.
 func (m *machine) observe(ok bool, healthyThreshold, unhealthyThreshold int) bool {
 	next := m.state
+	if ok && m.misses > 0 && m.state == lb.Healthy || !ok && m.passes > 0 && m.state == lb.Unhealthy {
+		m.damped++
+	}
 	if ok {
 		m.passes, m.misses = m.passes+1, 0
 		if m.state == lb.Unknown || m.passes >= healthyThreshold {

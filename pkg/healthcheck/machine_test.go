@@ -8,10 +8,15 @@ import (
 )
 
 // oracle finds the state after results from the rules alone: it looks back
-// from each point for a run that is long enough, and keeps no counters.
-func oracle(initial lb.HealthState, results []bool, healthy, unhealthy int) lb.HealthState {
-	state := initial
+// from each point for a run that is long enough, and keeps no counters. damped
+// is how many runs against the state ended before they changed it.
+func oracle(initial lb.HealthState, results []bool, healthy, unhealthy int) (state lb.HealthState, damped uint64) {
+	state = initial
 	for end := 1; end <= len(results); end++ {
+		against := map[lb.HealthState]bool{lb.Healthy: false, lb.Unhealthy: true}
+		if worse, judged := against[state]; judged && end > 1 && results[end-2] == worse && results[end-1] != worse {
+			damped++
+		}
 		need, next := unhealthy, lb.Unhealthy
 		if results[end-1] {
 			need, next = healthy, lb.Healthy
@@ -30,7 +35,7 @@ func oracle(initial lb.HealthState, results []bool, healthy, unhealthy int) lb.H
 			state = next
 		}
 	}
-	return state
+	return state, damped
 }
 
 func TestMachineAgainstOracle(t *testing.T) {
@@ -51,8 +56,9 @@ func TestMachineAgainstOracle(t *testing.T) {
 			}
 			before = m.state
 		}
-		if want := oracle(initial, results, healthy, unhealthy); m.state != want {
-			t.Fatalf("from %s, thresholds %d/%d, results %v: got %s, want %s", initial, healthy, unhealthy, results, m.state, want)
+		if want, damped := oracle(initial, results, healthy, unhealthy); m.state != want || m.damped != damped {
+			t.Fatalf("from %s, thresholds %d/%d, results %v: got %s and %d flaps damped, want %s and %d",
+				initial, healthy, unhealthy, results, m.state, m.damped, want, damped)
 		}
 	}
 }

@@ -78,9 +78,9 @@ func TestLog(t *testing.T) {
 }
 
 var logKeys = []string{
-	"detailed_health_state", "health_check", "health_check_protocol", "health_state", "level", "msg",
+	"detailed_health_state", "health_check", "health_check_protocol", "health_state", "ip_address", "level", "msg",
 	"previous_detailed_health_state", "previous_health_state", "probe_completion_timestamp",
-	"probe_result_text", "response_latency", "target_ip", "target_port", "time",
+	"probe_result_text", "probe_source_ip", "response_latency", "target_ip", "target_port", "time",
 }
 
 func TestLocalErrorMovesNoState(t *testing.T) {

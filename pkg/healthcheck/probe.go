@@ -2,6 +2,7 @@ package healthcheck
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -43,10 +44,14 @@ func (c *Checker) start(r *record) {
 // probe makes one probe of r and takes its result into account.
 func (c *Checker) probe(ctx context.Context, r *record, due time.Time) {
 	begun := time.Now()
-	limited, cancel := context.WithTimeout(ctx, r.target.Check.Timeout)
+	var source netip.Addr
+	limited, cancel := context.WithTimeout(context.WithValue(ctx, sourceKey{}, &source), r.target.Check.Timeout)
 	defer cancel()
 	res := c.probers[r.target.Check.Type].Probe(limited, r.target)
 	now := time.Now()
+	if !res.Source.IsValid() {
+		res.Source = source
+	}
 	if res.Latency == 0 {
 		res.Latency = now.Sub(begun)
 	}
@@ -70,8 +75,14 @@ func (c *Checker) finish(r *record, res Result, late time.Duration, now time.Tim
 	c.lateness.observe(late)
 	c.latencyOf(r).observe(res.Latency)
 
-	previous, before, weight := r.machine.state, r.last, r.weight
+	previous, before, weight, damped := r.machine.state, r.last, r.weight, r.machine.damped
 	changed, reweighted := r.apply(res, now)
+	if r.machine.damped > damped {
+		c.damped[r.target.Check.Type]++
+	}
+	if changed {
+		c.transitions[Change{r.target.Check.Type, r.machine.state}]++
+	}
 	if changed || reweighted {
 		c.queue.push(r, Event{Target: r.target, Previous: previous, State: r.machine.state, Result: res, At: now}, weight)
 		c.poke()

@@ -19,8 +19,13 @@ type Prober interface {
 // DefaultProbers returns the probers of this package, all connecting through d.
 func DefaultProbers(d *Dialer) map[lb.HealthCheckType]Prober {
 	return map[lb.HealthCheckType]Prober{
-		lb.CheckTCP:  &TCPProber{Dialer: d},
-		lb.CheckHTTP: &HTTPProber{Dialer: d},
+		lb.CheckTCP:         &TCPProber{Dialer: d},
+		lb.CheckSSL:         &SSLProber{Dialer: d},
+		lb.CheckHTTP:        &HTTPProber{Dialer: d},
+		lb.CheckHTTPS:       &HTTPSProber{Dialer: d},
+		lb.CheckHTTP2:       &HTTP2Prober{Dialer: d},
+		lb.CheckGRPC:        &GRPCProber{Dialer: d},
+		lb.CheckGRPCWithTLS: &GRPCProber{Dialer: d, TLS: true},
 	}
 }
 

@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -43,6 +44,9 @@ type record struct {
 	results map[Detail]uint64
 	latency time.Duration // sum over all probes
 	skipped uint64
+
+	transitions uint64
+	source      netip.Addr
 }
 
 func newRecord(t Target, state lb.HealthState, now time.Time) *record {
@@ -56,6 +60,7 @@ func newRecord(t Target, state lb.HealthState, now time.Time) *record {
 // present run of passes or misses is not: it was counted by other rules.
 func (r *record) inherit(old *record) {
 	r.machine = seeded(old.machine.state)
+	r.machine.damped, r.transitions, r.source = old.machine.damped, old.transitions, old.source
 	r.since, r.weight, r.last, r.lastAt = old.since, old.weight, old.last, old.lastAt
 	r.history = slices.Clone(old.history)
 	r.results, r.latency, r.skipped = maps.Clone(old.results), old.latency, old.skipped
@@ -67,6 +72,9 @@ func (r *record) apply(res Result, now time.Time) (state, weight bool) {
 	r.results[res.Detail]++
 	r.latency += res.Latency
 	r.last, r.lastAt = res, now
+	if res.Source.IsValid() {
+		r.source = res.Source
+	}
 	if res.Inconclusive() {
 		return false, false
 	}
@@ -78,6 +86,7 @@ func (r *record) apply(res Result, now time.Time) (state, weight bool) {
 		return false, weight
 	}
 	r.since = now
+	r.transitions++
 	if len(r.history) == historyLen {
 		r.history = slices.Delete(r.history, 0, 1)
 	}

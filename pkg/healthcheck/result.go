@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,8 @@ const (
 	DetailUnreachable Detail = "UNREACHABLE"
 	DetailBadStatus   Detail = "BAD_STATUS"
 	DetailBadResponse Detail = "BAD_RESPONSE"
+	DetailTLSError    Detail = "TLS_ERROR"
+	DetailNotServing  Detail = "NOT_SERVING"
 	DetailLocalError  Detail = "LOCAL_ERROR"
 )
 
@@ -33,7 +36,7 @@ const (
 func Details() []Detail {
 	return []Detail{
 		DetailUnknown, DetailHealthy, DetailTimeout, DetailRefused, DetailReset, DetailClosed,
-		DetailUnreachable, DetailBadStatus, DetailBadResponse, DetailLocalError,
+		DetailUnreachable, DetailBadStatus, DetailBadResponse, DetailTLSError, DetailNotServing, DetailLocalError,
 	}
 }
 
@@ -48,6 +51,9 @@ type Result struct {
 	// Weight is what an HTTP answer asked for, whatever its status. It is
 	// WeightUnavailable without an answer and WeightNone for other protocols.
 	Weight lb.Weight
+	// Source is the local address the probe came from, not valid where it got
+	// no connection.
+	Source netip.Addr
 }
 
 // OK reports whether the probe passed.

@@ -3,6 +3,7 @@ package healthcheck
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -22,6 +23,15 @@ type Status struct {
 	LastAt time.Time
 	// Passes and Misses is the length of the present run; one of them is 0.
 	Passes, Misses int
+	// Transitions counts changes of state since the target was added; many of
+	// them are flaps, which the thresholds should damp.
+	Transitions uint64
+	// Damped counts runs of passes or misses that ended before the threshold:
+	// flaps that the thresholds kept from new connections.
+	Damped uint64
+	// Source is the local address of the newest connection, not valid before
+	// the first.
+	Source netip.Addr
 	// Results counts probes by outcome since the target was added, and
 	// LatencySum is their time taken together.
 	Results    map[Detail]uint64
@@ -35,13 +45,25 @@ type Status struct {
 
 // Snapshot is the state of a Checker at one moment.
 type Snapshot struct {
-	Targets []Status // by address, port, type
+	Targets []Status // by address, port, backend, type
 	// InFlight probes are running, Waiting ones are due but over MaxInFlight.
 	InFlight, Waiting int
 	// Lateness is the time from when a probe was due to when it started.
 	Lateness Histogram
 	// Latency is the duration of probes by protocol.
 	Latency map[lb.HealthCheckType]Histogram
+	// Transitions counts changes of state since the Checker was made, also
+	// of targets that are gone.
+	Transitions map[Change]uint64
+	// Damped counts, by protocol, flaps that the thresholds kept from
+	// changing a state, also of targets that are gone.
+	Damped map[lb.HealthCheckType]uint64
+}
+
+// Change is a kind of transition.
+type Change struct {
+	Type  lb.HealthCheckType
+	State lb.HealthState // the new one
 }
 
 // Snapshot returns a copy that no later probe changes.
@@ -50,6 +72,7 @@ func (c *Checker) Snapshot() Snapshot {
 	slices.SortFunc(s.Targets, func(a, b Status) int {
 		return cmp.Or(
 			a.Target.AddrPort().Compare(b.Target.AddrPort()),
+			a.Target.Via.Backend.Compare(b.Target.Via.Backend),
 			cmp.Compare(a.Target.Check.Type, b.Target.Check.Type),
 			slices.Compare(a.Checks, b.Checks),
 		)
@@ -66,6 +89,7 @@ func (c *Checker) copyState() Snapshot {
 		InFlight: c.inFlight, Waiting: len(c.waiting),
 		Lateness: c.lateness,
 		Latency:  make(map[lb.HealthCheckType]Histogram, len(c.latency)),
+		Damped:   maps.Clone(c.damped), Transitions: maps.Clone(c.transitions),
 	}
 	for _, r := range c.records {
 		s.Targets = append(s.Targets, r.status())
@@ -93,6 +117,7 @@ func (r *record) status() Status {
 		State: r.machine.state, Since: r.since, Weight: r.weight,
 		Last: r.last, LastAt: r.lastAt,
 		Passes: r.machine.passes, Misses: r.machine.misses,
+		Transitions: r.transitions, Damped: r.machine.damped, Source: r.source,
 		Results: maps.Clone(r.results), LatencySum: r.latency, Skipped: r.skipped,
 		History: slices.Clone(r.history),
 	}

@@ -13,12 +13,13 @@ import (
 // asker is a health check at an address: what stays when parameters change.
 type asker struct {
 	addr  netip.Addr
+	via   Via
 	check string
 }
 
 // SetTargets makes targets the set that is probed. Targets with equal Keys are
 // one. A target that was there before keeps its state, its counts and its
-// rhythm. One whose parameters changed, known by address and check name, keeps
+// rhythm. One whose parameters changed, known by address, backend and check name, keeps
 // its state and is probed by the new parameters at once. A removed one is
 // probed no more, and the result of its probe in flight is not used.
 //
@@ -104,7 +105,7 @@ func (c *Checker) askers() map[asker]*record {
 	known := make(map[asker]*record, len(c.records))
 	for _, r := range c.records {
 		for _, name := range r.checks {
-			known[asker{r.target.Addr, name}] = r
+			known[asker{r.target.Addr, r.target.Via, name}] = r
 		}
 	}
 	return known
@@ -114,7 +115,7 @@ func (c *Checker) askers() map[asker]*record {
 // parameters changed, or nil.
 func (r *record) predecessor(known map[asker]*record) *record {
 	for _, name := range r.checks {
-		if old := known[asker{r.target.Addr, name}]; old != nil {
+		if old := known[asker{r.target.Addr, r.target.Via, name}]; old != nil {
 			return old
 		}
 	}

@@ -157,7 +157,7 @@ func TestInvalidTargetsChangeNothing(t *testing.T) {
 	bad := map[string]Target{
 		"no address":         {Check: check(lb.CheckTCP, nil)},
 		"no port":            fakeTarget(1, func(c *lb.HealthCheck) { c.Port = 0 }),
-		"no prober":          fakeTarget(1, func(c *lb.HealthCheck) { c.Type = lb.CheckGRPC }),
+		"no prober":          fakeTarget(1, func(c *lb.HealthCheck) { c.Type = "UDP" }),
 		"too short":          fakeTarget(1, every(0, 0)),
 		"timeout 6s":         fakeTarget(1, every(5*time.Second, 6*time.Second)),
 		"healthy threshold":  fakeTarget(1, func(c *lb.HealthCheck) { c.HealthyThreshold = 0 }),
@@ -180,6 +180,78 @@ func TestInvalidTargetsChangeNothing(t *testing.T) {
 		}
 		if s := c.Snapshot(); len(s.Targets) != 1 || s.Targets[0].Target != good.Key() {
 			t.Errorf("targets changed: %+v", s.Targets)
+		}
+	})
+}
+
+// via is a target at a VIP that is delivered to the n-th backend.
+func via(n int, edit func(*lb.HealthCheck)) Target {
+	t := fakeTarget(n, edit)
+	return Target{Addr: netip.MustParseAddr("198.51.100.1"), Via: Via{Backend: t.Addr, Forwarding: lb.ForwardL2}, Check: t.Check}
+}
+
+// TestBackendsOfOneVIPAreApart probes one address through two backends: each
+// has its own state, and keeps it when the parameters change.
+func TestBackendsOfOneVIPAreApart(t *testing.T) {
+	sick := netip.MustParseAddr("192.0.0.2")
+	fake := newFake(func(_ context.Context, t Target) Detail {
+		if t.Via.Backend == sick {
+			return DetailRefused
+		}
+		return DetailHealthy
+	})
+	quick := func(c *lb.HealthCheck) { every(time.Second, time.Second)(c) }
+	changed := func(c *lb.HealthCheck) { quick(c); c.RequestPath = "/other" }
+	bubble(t, fake, Options{}, func(c *Checker) {
+		mustSet(t, c, via(1, quick), via(2, quick), fakeTarget(1, quick))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(c.Snapshot().Targets); n != 3 {
+			t.Fatalf("%d targets, want 3", n)
+		}
+		fake.mu.Lock()
+		fake.answer = hangs
+		fake.mu.Unlock()
+		mustSet(t, c, via(1, changed), via(2, changed))
+		if a, b := c.State(via(1, changed)), c.State(via(2, changed)); a != lb.Healthy || b != lb.Unhealthy {
+			t.Errorf("states %s and %s after the parameters changed, want HEALTHY and UNHEALTHY", a, b)
+		}
+		mustSet(t, c, via(3, changed))
+		if got := c.State(via(3, changed)); got != lb.Unknown {
+			t.Errorf("a backend that is new at the VIP is %s", got)
+		}
+	})
+	if got := via(2, nil).Endpoint(); got != sick {
+		t.Errorf("endpoint %s, want the backend", got)
+	}
+	if got := fakeTarget(2, nil).Endpoint(); got != sick {
+		t.Errorf("endpoint %s of a direct target", got)
+	}
+}
+
+// TestFlapsAreCounted has one miss in three: the threshold damps it.
+func TestFlapsAreCounted(t *testing.T) {
+	probes := 0
+	fake := newFake(nil)
+	fake.answer = func(context.Context, Target) Detail {
+		if probes++; probes%3 == 0 {
+			return DetailTimeout
+		}
+		return DetailHealthy
+	}
+	target := fakeTarget(1, every(time.Second, time.Second))
+	bubble(t, fake, Options{}, func(c *Checker) {
+		mustSet(t, c, target)
+		time.Sleep(30*time.Second + startWindow)
+		synctest.Wait()
+		s, st := c.Snapshot(), Status{}
+		st, _ = c.Status(target)
+		if st.Damped != 10 || s.Damped[lb.CheckTCP] != 10 || st.Transitions != 1 || s.Transitions[Change{lb.CheckTCP, lb.Healthy}] != 1 {
+			t.Errorf("damped %d and %v, transitions %d and %v; want 10 and 1", st.Damped, s.Damped, st.Transitions, s.Transitions)
+		}
+		c.SetTargets(nil, nil)
+		if s := c.Snapshot(); s.Damped[lb.CheckTCP] != 10 || len(s.Targets) != 0 {
+			t.Errorf("after the target is gone: %+v", s)
 		}
 	})
 }

@@ -24,18 +24,19 @@ func (p *TCPProber) Probe(ctx context.Context, t Target) Result {
 		return connectFailure(start, err)
 	}
 	defer c.Close()
-	return converse(c, &t.Check, start, preamble(&t.Check)+t.Check.Request)
+	return converse(c, &t.Check, start, preamble(&t.Check)+t.Check.Request, "connected")
 }
 
 // converse sends what a check of type TCP or SSL says and judges the reply.
-func converse(c net.Conn, check *lb.HealthCheck, start time.Time, send string) Result {
+// done is the text of a pass that needs no reply.
+func converse(c net.Conn, check *lb.HealthCheck, start time.Time, send, done string) Result {
 	if send != "" {
 		if _, err := c.Write([]byte(send)); err != nil {
 			return failure(start, "send request", err)
 		}
 	}
 	if check.Response == "" {
-		return verdict(start, DetailHealthy, "connected")
+		return verdict(start, DetailHealthy, done)
 	}
 	return matchReply(c, check.Response, start)
 }

@@ -19,32 +19,41 @@ const (
 // Client is what the configuration knows about a client address.
 type Client struct {
 	Class ClientClass
-	Zone  string // only for ClientZonal
+	// Zone is the zone of the longest matching client range, "" for none. It
+	// counts only where Class is ClientZonal.
+	Zone string
 }
 
 // Compatible reports whether zonal affinity can apply.
 func (c Client) Compatible() bool { return c.Class == ClientZonal }
 
-// Classify finds a client by the longest matching prefix over zones,
-// incompatible ranges and other-region ranges alike.
+// Classify finds a client. Its zone is that of the longest matching prefix; a
+// range that is incompatible or of another region makes it never zonal, however
+// short the range is.
 func (m *ClientMap) Classify(addr netip.Addr) Client {
 	addr = addr.Unmap()
 	best, client := -1, Client{}
-	consider := func(p netip.Prefix, c Client) {
-		if p.Contains(addr) && p.Bits() > best {
-			best, client = p.Bits(), c
-		}
-	}
 	for _, z := range m.Zones {
 		for _, p := range z.ClientRanges {
-			consider(p, Client{Class: ClientZonal, Zone: z.Name})
+			if p.Contains(addr) && p.Bits() > best {
+				best, client = p.Bits(), Client{Class: ClientZonal, Zone: z.Name}
+			}
 		}
 	}
-	for _, p := range m.Incompatible {
-		consider(p, Client{Class: ClientIncompatible})
-	}
-	for _, p := range m.OtherRegion {
-		consider(p, Client{Class: ClientOtherRegion})
+	switch {
+	case containsAddr(m.OtherRegion, addr):
+		client.Class = ClientOtherRegion
+	case containsAddr(m.Incompatible, addr):
+		client.Class = ClientIncompatible
 	}
 	return client
+}
+
+func containsAddr(prefixes []netip.Prefix, addr netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
 }

@@ -100,7 +100,25 @@ type HealthCheck struct {
 	Response           string
 	GRPCServiceName    string
 	LogEnabled         bool
+	// ServerName is the name a probe over TLS asks for (SNI). "" is the name
+	// in Host, and none where Host has none.
+	ServerName string
+	// VerifyCertificates makes a probe over TLS fail unless the certificate
+	// is trusted by the host and names ServerName or, without one, the
+	// destination address.
+	VerifyCertificates bool
 }
+
+// ProbeTo says where the probes of a service's backends are addressed to.
+type ProbeTo string
+
+const (
+	// ProbeVIP sends them to the addresses of the service's forwarding rules,
+	// delivered to the backend as its traffic is (semantics.md 5.3).
+	ProbeVIP ProbeTo = "vip"
+	// ProbeDirect sends them to the backend's own address.
+	ProbeDirect ProbeTo = "direct"
+)
 
 // Group is an instance group or a GCE_VM_IP network endpoint group.
 type Group struct {
@@ -250,6 +268,7 @@ type Service struct {
 	Zonal            ZonalAffinity
 	Backends         []BackendRef
 	Forwarding       Forwarding
+	Probe            ProbeTo
 }
 
 // RuleProtocol is a forwarding rule's IPProtocol.
