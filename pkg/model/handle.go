@@ -1,0 +1,183 @@
+package model
+
+import (
+	"net/netip"
+	"time"
+
+	"l4lb/pkg/lb"
+)
+
+// connectionKey is what the packets of a connection have in common: addresses,
+// protocol and, where there are any, ports (semantics.md 1.6).
+type connectionKey struct {
+	src, dst         netip.Addr
+	protocol         uint8
+	srcPort, dstPort uint16
+}
+
+// sessionKey is a coarser key of a PER_SESSION service; fields that its
+// affinity leaves out are empty.
+type sessionKey struct {
+	unit     *unit
+	src, dst netip.Addr
+	protocol uint8
+}
+
+// entry is a tracked connection or session.
+type entry struct {
+	unit   *unit
+	member *member
+	rule   string // which made it
+	zone   string // of the client, then
+	// persistent: on an unhealthy backend it stays by default (semantics.md
+	// 1.8).
+	persistent bool
+	// onPurpose: made on a backend that 1.8 would have it leave.
+	onPurpose bool
+	last      time.Time
+}
+
+// Handle decides about one packet (semantics.md 1.13).
+func (m *Model) Handle(p *Packet, now time.Time) Result {
+	m.pass(now)
+	rule, ours := m.match(p)
+	switch {
+	case !ours:
+		return Result{Verdict: Pass, Flow: FlowNone}
+	case p.Fragment:
+		return Result{Verdict: Pass, Reason: ReasonFragment, Flow: FlowNone}
+	case p.isICMPError():
+		return Result{Verdict: Pass, Reason: ReasonICMPError, Flow: FlowNone}
+	case p.isEchoRequest() && rule == nil:
+		return Result{Verdict: Answer, Reason: ReasonEchoReply, Flow: FlowNone}
+	}
+	connection := connectionOf(p)
+	if e := m.connections[connection]; e != nil && !p.opens() && m.inTime(e, now) {
+		e.last = now
+		return e.result(e.rule)
+	}
+	if rule == nil {
+		return Result{Verdict: Drop, Reason: ReasonNoRule, Flow: FlowNone}
+	}
+	u := m.unitOf(rule)
+	if u.coarse() {
+		if p.opens() {
+			delete(m.connections, connection) // one that another rule made
+		}
+		if e := m.sessions[u.sessionOf(p)]; e != nil && m.inTime(e, now) {
+			e.last = now
+			return e.result(rule.Name)
+		}
+	}
+	return m.begin(p, rule, u, now)
+}
+
+// begin selects a backend and remembers it: steps 2 to 4 of semantics.md 1.1.
+func (m *Model) begin(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time) Result {
+	client := m.cfg.Clients.Classify(p.Src)
+	zone := ""
+	if client.Compatible() {
+		zone = client.Zone
+	}
+	dropped := Result{Verdict: Drop, Rule: rule.Name, Flow: FlowNone, ClientZone: zone}
+	if client.Class == lb.ClientOtherRegion && !rule.AllowGlobalAccess {
+		dropped.Reason = ReasonOtherRegion
+		return dropped
+	}
+	b := m.pick(u, zone, selectionHash(p, u.Affinity, m.cfg.Gateway.HashSeed))
+	if b == nil {
+		dropped.Reason = ReasonNoBackend
+		return dropped
+	}
+	e := &entry{
+		unit: u, member: b, rule: rule.Name, zone: zone, last: now,
+		persistent: !u.coarse() && (p.Protocol == protoTCP || p.Protocol == protoSCTP),
+	}
+	e.onPurpose = !m.usable(e)
+	if !u.coarse() {
+		m.connections[connectionOf(p)] = e
+	} else {
+		m.sessions[u.sessionOf(p)] = e
+	}
+	r := e.result(rule.Name)
+	r.Flow = FlowNew
+	return r
+}
+
+func (e *entry) result(rule string) Result {
+	return Result{
+		Verdict: Forward, Rule: rule, Service: e.unit.Name, Backend: e.member.Instance, Addr: e.member.Addr,
+		Flow: FlowHit, ClientZone: e.zone,
+	}
+}
+
+// inTime reports whether the entry was not idle too long (semantics.md 1.7).
+func (m *Model) inTime(e *entry, now time.Time) bool {
+	return now.Sub(e.last) <= e.unit.Tracking.IdleTimeout
+}
+
+func connectionOf(p *Packet) connectionKey {
+	key := connectionKey{src: p.Src, dst: p.Dst, protocol: p.Protocol}
+	if p.hasPorts() {
+		key.srcPort, key.dstPort = p.SrcPort, p.DstPort
+	}
+	return key
+}
+
+// coarse reports whether the tracking key is coarser than a connection
+// (semantics.md 1.6).
+func (u *unit) coarse() bool {
+	return u.Tracking.Mode == lb.PerSession && !u.Affinity.FiveTuple()
+}
+
+func (u *unit) sessionOf(p *Packet) sessionKey {
+	key := sessionKey{unit: u, src: p.Src, dst: p.Dst, protocol: p.Protocol}
+	switch u.Affinity {
+	case lb.AffinityClientIP:
+		key.protocol = 0
+	case lb.AffinityClientIPNoDestination:
+		key.protocol, key.dst = 0, netip.Addr{}
+	}
+	return key
+}
+
+// usable is still_usable of semantics.md 1.13, the part of health; entries end
+// with their member's drain on their own.
+func (m *Model) usable(e *entry) bool {
+	b := e.member
+	sick := b.state == lb.Unhealthy || !m.reachable[b.Addr] && b.state != lb.Unknown
+	if !sick || !e.unit.healthy {
+		return true
+	}
+	switch e.unit.Tracking.Persistence {
+	case lb.PersistAlways:
+		return true
+	case lb.PersistNever:
+		return false
+	}
+	return e.persistent
+}
+
+// ends reports whether a change of its service ends an entry. changed says that
+// new connections go elsewhere.
+func (m *Model) ends(e *entry, changed bool) bool {
+	if m.usable(e) {
+		e.onPurpose = false
+		return false
+	}
+	return changed || !e.onPurpose
+}
+
+// end deletes the entries that it is true for.
+func (m *Model) end(ended func(*entry) bool) {
+	for key, e := range m.connections {
+		if ended(e) {
+			delete(m.connections, key)
+		}
+	}
+	for key, e := range m.sessions {
+		if ended(e) {
+			delete(m.sessions, key)
+		}
+	}
+}
