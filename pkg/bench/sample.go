@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"l4lb/pkg/loader"
+)
+
+const (
+	// basePackets is the number of packets of a sample, more where the flows
+	// would not be gone through twice.
+	basePackets = 1 << 18
+	// freshPackets is the number of packets of a sample that needs a new flow
+	// for each.
+	freshPackets = 1 << 15
+	// attempts is how often a sample that noise spoilt is taken again.
+	attempts = 8
+)
+
+// age makes the flow table one that has been in use: every page of it was
+// written to, and what is in it no longer holds.
+func (p *plane) age(family Family, flows uint32) error {
+	s := shapes[NewUDP]
+	run := s.run(family)
+	run.Mask, run.First = 1<<31-1, p.fresh
+	p.fresh += flows
+	if _, err := p.drv.run(p.dp.Program(), run, s.frame(family), flows, s.verdict); err != nil {
+		return fmt.Errorf("age flow table: %w", err)
+	}
+	return p.setRules(2)
+}
+
+// establish fills the flow table with confirmed flows 0 to flows-1.
+func (p *plane) establish(family Family, flows uint32) error {
+	s := shapes[EstablishedHit]
+	run := s.run(family)
+	run.Mask = flows - 1
+	for range 2 {
+		if _, err := p.drv.run(p.dp.Program(), run, s.frame(family), flows, s.verdict); err != nil {
+			return fmt.Errorf("establish flows: %w", err)
+		}
+	}
+	events, err := p.dp.FlowEvents()
+	if err != nil {
+		return err
+	}
+	if n := events[loader.FlowEventConfirmed]; n < uint64(flows)-uint64(flows)/1000 {
+		return fmt.Errorf("establish flows: %d of %d are confirmed", n, flows)
+	}
+	return nil
+}
+
+// freshFlows is the most new flows that one round makes.
+func (o *Options) freshFlows() uint32 {
+	n := 0
+	for _, s := range o.Scenarios {
+		if shapes[s].fresh {
+			n += o.Samples
+		}
+	}
+	return uint32(n) * freshPackets
+}
+
+// sampleCell takes the samples of one round. One counts only if the driver alone
+// ran at full speed both before and after.
+func sampleCell(drv *driver, planes []*plane, o Options, c *cell) error {
+	s := shapes[c.scenario]
+	run, frame := s.run(c.family), s.frame(c.family)
+	run.Mask = c.flows - 1
+	packets := max(basePackets, 2*c.flows)
+	if s.fresh {
+		run.Mask, packets = 1<<31-1, freshPackets
+	}
+	for range o.Samples {
+		if err := takeSample(drv, planes, c, s, run, frame, packets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeSample runs every build once, and again while the machine is busy: the last
+// attempt is kept whatever the noise, so that a busy machine gives a result too.
+func takeSample(drv *driver, planes []*plane, c *cell, s shape, run benchBenchRun, frame []byte, packets uint32) error {
+	totals := make([]float64, len(planes))
+	tries := attempts
+	if s.fresh {
+		tries = 1 // a second one would not find the same table
+	}
+	for try := 1; ; try++ {
+		before, fast, err := drv.alone(run, frame, basePackets)
+		if err != nil {
+			return err
+		}
+		if !fast && try < attempts {
+			continue
+		}
+		for i, p := range planes {
+			if totals[i], err = p.sample(s, run, frame, packets); err != nil {
+				return err
+			}
+		}
+		after, still, err := drv.alone(run, frame, basePackets)
+		if err != nil {
+			return err
+		}
+		if fast && still || try >= tries {
+			c.driver = append(c.driver, (before+after)/2)
+			for i, ns := range totals {
+				c.total[i] = append(c.total[i], ns)
+			}
+			return nil
+		}
+	}
+}
+
+var errScenario = errors.New("the packets were not what the scenario says")
+
+// sample times so many packets and checks, by the counters of the flow table,
+// that each met the fate that the scenario is about.
+func (p *plane) sample(s shape, run benchBenchRun, frame []byte, packets uint32) (float64, error) {
+	if s.fresh {
+		run.First = p.fresh
+		p.fresh += packets
+	}
+	before, err := p.dp.FlowEvents()
+	if err != nil {
+		return 0, err
+	}
+	ns, err := p.drv.run(p.dp.Program(), run, frame, packets, s.verdict)
+	if err != nil {
+		return 0, err
+	}
+	after, err := p.dp.FlowEvents()
+	if err != nil {
+		return 0, err
+	}
+	made := after[loader.FlowEventNewSYN] + after[loader.FlowEventNewOther] -
+		before[loader.FlowEventNewSYN] - before[loader.FlowEventNewOther]
+	want := uint64(0)
+	if s.newFlows {
+		want = uint64(packets) - uint64(packets)/100
+	}
+	if made < want || want == 0 && made != 0 {
+		return 0, fmt.Errorf("%w: %d entries made by %d packets", errScenario, made, packets)
+	}
+	return ns, nil
+}
