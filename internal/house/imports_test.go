@@ -25,13 +25,20 @@ var mayImport = map[string][]string{
 	"pkg/healthcheck": {"pkg/lb"},
 	"pkg/conntrack":   {"pkg/lb"},
 	"pkg/neigh":       {"pkg/lb"},
+	"pkg/probe":       {"pkg/lb"},
 	"pkg/announce":    {"pkg/lb"},
 	"pkg/loader":      {"pkg/lb", "pkg/conntrack"},
-	"pkg/controller":  {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/announce"},
-	"pkg/metrics":     {"pkg/lb"},
-	"pkg/admin":       {"pkg/lb"},
-	"pkg/bench":       {"pkg/lb", "pkg/selector", "pkg/loader"},
-	"pkg/lab":         {"pkg/lb", "pkg/config", "pkg/controller", "pkg/healthcheck", "pkg/loader", "pkg/admin", "internal/netlab"},
+	"pkg/controller":  {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/probe", "pkg/announce"},
+	"pkg/metrics":     {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/loader", "pkg/neigh", "pkg/controller"},
+	"pkg/admin":       {"pkg/lb", "pkg/conntrack", "pkg/selector"},
+	"pkg/daemon": {
+		"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh",
+		"pkg/probe", "pkg/announce", "pkg/controller", "pkg/metrics", "pkg/admin",
+	},
+	"pkg/replay": {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
+	"pkg/model":  {"pkg/lb", "pkg/selector"},
+	"pkg/bench":  {"pkg/lb", "pkg/selector", "pkg/loader"},
+	"pkg/lab":    {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
 
 // kernelFree never reach these modules, not even through another package of
