@@ -98,8 +98,7 @@ __noinline enum flow_rank FT(flow_rank)(const struct FT(flow) *flow, __u32 now)
 
 /* Claims flow, which held old, and writes key and value into it. */
 static __always_inline bool FT(flow_write)(struct FT(flow) *flow, const struct FT(flow_key) *key,
-					   __u64 old, __u64 value,
-					   const struct flow_meta *meta)
+					   __u64 old, __u64 value, const struct flow_meta *meta)
 {
 	__u64 busy = (__u64)FLOW_STATE_BUSY << MEMBER_BITS;
 
@@ -149,7 +148,7 @@ __noinline int FT(flow_choose)(__u64 hash, __u32 now)
  * FLOW_EVENT_MAX when nothing but the entry came of it.
  */
 __noinline enum flow_event FT(flow_insert)(const struct FT(flow_key) *key, __u64 hash, __u64 value,
-			       const struct flow_meta *meta)
+					   const struct flow_meta *meta)
 {
 	__u32 place, place_way;
 	struct FT(bucket) *bucket;

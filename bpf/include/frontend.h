@@ -56,7 +56,7 @@ static __always_inline struct front *front_lookup(const __u64 addr[2], __u32 wor
 static __always_inline struct front *find_address(const __u64 addr[2], bool ipv4)
 {
 	bool mapped = !addr[0] && (__u32)addr[1] == bpf_htonl(0xffff);
-	__u64 prefix[2] = { addr[0], addr[1] & bpf_cpu_to_be64(0xffffffff00000000ULL) };
+	__u64 prefix[2] = {addr[0], addr[1] & bpf_cpu_to_be64(0xffffffff00000000ULL)};
 	struct front *front;
 
 	if (mapped != ipv4)
@@ -77,9 +77,8 @@ static __always_inline __u32 find_rule(const struct packet *pkt, const struct fr
 
 	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
 		if (!pkt->fragment) {
-			struct front *port =
-				front_lookup(front->addr,
-					     front_word(FRONT_PORT, proto, pkt->tail.dport));
+			struct front *port = front_lookup(
+				front->addr, front_word(FRONT_PORT, proto, pkt->tail.dport));
 
 			if (port)
 				return port->rule;

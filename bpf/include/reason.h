@@ -36,12 +36,12 @@ enum reason {
 
 /* What happened to the flow table; counted, not a verdict. */
 enum flow_event {
-	FLOW_EVENT_NEW_SYN,	       /* entry made by a TCP SYN */
-	FLOW_EVENT_NEW_OTHER,	       /* entry made by any other packet */
-	FLOW_EVENT_CONFIRMED,	       /* second packet of a flow */
+	FLOW_EVENT_NEW_SYN,		/* entry made by a TCP SYN */
+	FLOW_EVENT_NEW_OTHER,		/* entry made by any other packet */
+	FLOW_EVENT_CONFIRMED,		/* second packet of a flow */
 	FLOW_EVENT_PROBATION_DISPLACED, /* unconfirmed entry gave its place */
-	FLOW_EVENT_NO_ROOM,	       /* forwarded without an entry: buckets full */
-	FLOW_EVENT_CONTENDED,	       /* forwarded without an entry: lost a race */
+	FLOW_EVENT_NO_ROOM,		/* forwarded without an entry: buckets full */
+	FLOW_EVENT_CONTENDED,		/* forwarded without an entry: lost a race */
 
 	FLOW_EVENT_MAX,
 };

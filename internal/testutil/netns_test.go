@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -98,7 +99,7 @@ func TestDoLeavesOtherThreadsAlone(t *testing.T) {
 		}
 		now.Close()
 	}
-	if err := ns.Namespace.Do(func() error { return os.ErrClosed }); err != os.ErrClosed {
+	if err := ns.Namespace.Do(func() error { return os.ErrClosed }); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Do returned %v", err)
 	}
 }

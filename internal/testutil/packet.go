@@ -159,7 +159,8 @@ func (p *Packet) transport(tb testing.TB) []gopacket.SerializableLayer {
 	add := func(l interface {
 		gopacket.SerializableLayer
 		SetNetworkLayerForChecksum(gopacket.NetworkLayer) error
-	}) {
+	},
+	) {
 		var ip gopacket.NetworkLayer = p.IP4
 		if p.IP6 != nil {
 			ip = p.IP6

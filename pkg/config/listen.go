@@ -20,7 +20,7 @@ func adminListen(n *node) (string, error) {
 	case !path.IsAbs(file) || path.Clean(file) != file || file == "/":
 		return "", errors.New("is not an absolute path: write it as unix:/run/l4lb/admin.sock")
 	case len(file) > maxSocketPath:
-		return "", errors.New("is longer than a socket path can be: use at most 107 bytes after unix:")
+		return "", errors.New("is longer than a socket path can be: use at most 107 bytes after the word unix and its colon")
 	case strings.ContainsRune(file, 0):
 		return "", errors.New("has a zero byte: write it as unix:/run/l4lb/admin.sock")
 	}

@@ -67,8 +67,10 @@ func Dump(t Table, names Names, f Filter) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("dump flows: %w", err)
 	}
-	d := dumper{table: t, names: names, filter: f, now: now, tick: t.TickDuration(),
-		rules: map[uint32]RuleState{}, services: map[uint16]RuleState{}, members: map[uint32]MemberState{}, counts: map[uint32]int{}}
+	d := dumper{
+		table: t, names: names, filter: f, now: now, tick: t.TickDuration(),
+		rules: map[uint32]RuleState{}, services: map[uint16]RuleState{}, members: map[uint32]MemberState{}, counts: map[uint32]int{},
+	}
 	d.report.Flows = []Flow{}
 	for id := range names.Rule {
 		rule := t.RuleState(id)

@@ -18,9 +18,11 @@ func (f fakeTable) EachFlow(yield func(Record) bool) {
 		}
 	}
 }
+
 func (fakeTable) RuleState(uint32) RuleState {
 	return RuleState{Epoch: 1, ServiceEpoch: 1, IdleTicks: 4800}
 }
+
 func (fakeTable) MemberState(uint32) MemberState {
 	return MemberState{Generation: [2]uint16{1, 1}, IdleTicks: 4800}
 }

@@ -45,8 +45,10 @@ func TestWritesAreMinimal(t *testing.T) {
 		want string
 	}{
 		// Its state and its generation; two tables, and the picks of all zones but b.
-		{"one backend sick", func(w *world) { w.set(lb.Unhealthy, "a1") },
-			"delete table ×2, member web/a1/10.1.0.11 ×2, pick web ×63, table ×2"},
+		{
+			"one backend sick", func(w *world) { w.set(lb.Unhealthy, "a1") },
+			"delete table ×2, member web/a1/10.1.0.11 ×2, pick web ×63, table ×2",
+		},
 		{"a weight that nobody uses", func(w *world) {
 			w.health(selector.Health{State: lb.Healthy, Weight: lb.Weight{PPM: 5}}, "a1")
 		}, ""},
@@ -64,8 +66,10 @@ func TestWritesAreMinimal(t *testing.T) {
 			cfg.Clients.Zones[0].ClientRanges, cfg.Clients.Zones[1].ClientRanges = cfg.Clients.Zones[1].ClientRanges, nil
 		}), "zones"},
 		{"a drain timeout", config(web(func(s *lb.Service) { s.DrainTimeout = 0 })), ""},
-		{"a backend more", config(group("web-b", "b1 10.2.0.11", "b2 10.2.0.12", "b3 10.2.0.13")),
-			"delete table ×2, member web/b3/10.2.0.13, name web/b3/10.2.0.13, pick web ×63, table ×2"},
+		{
+			"a backend more", config(group("web-b", "b1 10.2.0.11", "b2 10.2.0.12", "b3 10.2.0.13")),
+			"delete table ×2, member web/b3/10.2.0.13, name web/b3/10.2.0.13, pick web ×63, table ×2",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,10 +159,14 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		edit  func(*lb.Config)
 		want  string
 	}{
-		{"backends", func(d *fakeDP) { d.memberCap = 6 },
-			group("web-a", "a1 10.1.0.11", "a2 10.1.0.12", "a3 10.1.0.13", "a4 10.1.0.14"), "6 backends"},
-		{"backends beside draining ones", func(d *fakeDP) { d.memberCap = 6 },
-			group("web-a", "a7 10.1.0.17", "a8 10.1.0.18"), "6 backends"},
+		{
+			"backends", func(d *fakeDP) { d.memberCap = 6 },
+			group("web-a", "a1 10.1.0.11", "a2 10.1.0.12", "a3 10.1.0.13", "a4 10.1.0.14"), "6 backends",
+		},
+		{
+			"backends beside draining ones", func(d *fakeDP) { d.memberCap = 6 },
+			group("web-a", "a7 10.1.0.17", "a8 10.1.0.18"), "6 backends",
+		},
 		{"rules", func(d *fakeDP) { d.ruleCap = 3 }, func(cfg *lb.Config) {
 			cfg.Rules = append(cfg.Rules, testRule("r2", "192.0.2.12", "web", 1), testRule("r3", "192.0.2.13", "web", 1))
 		}, "3 forwarding rules"},

@@ -56,7 +56,7 @@ func TestFirstReconcileWaitsAtMostItsBound(t *testing.T) {
 		if p.c.Ready() {
 			t.Error("ready before the bound")
 		}
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		p.wantChosen("a1 a2 b1 b2")
 		if len(p.attached) != 1 || p.attached[0] != 3*time.Second {
 			t.Errorf("attached at %v", p.attached)

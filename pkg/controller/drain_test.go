@@ -46,8 +46,10 @@ func TestWhatDetachesDoesNotDrain(t *testing.T) {
 		gone []string
 	}{
 		{"a group", web(func(s *lb.Service) { s.Backends = s.Backends[:1] }), []string{"web/b1/10.2.0.11", "web/b2/10.2.0.12"}},
-		{"a service", func(cfg *lb.Config) { cfg.Services[0].Name, cfg.Rules[0].Service = "new", "new" },
-			[]string{"web/a1/10.1.0.11", "web/a2/10.1.0.12", "web/b1/10.2.0.11", "web/b2/10.2.0.12"}},
+		{
+			"a service", func(cfg *lb.Config) { cfg.Services[0].Name, cfg.Rules[0].Service = "new", "new" },
+			[]string{"web/a1/10.1.0.11", "web/a2/10.1.0.12", "web/b1/10.2.0.11", "web/b2/10.2.0.12"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func TestDrainRequests(t *testing.T) {
 		synctest.Wait()
 		w.want("lost before its time", w.lost(before), "")
 		p.resolve() // what was read here is read before the next write
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		synctest.Wait()
 		w.want("lost at its time", w.lost(before), "a1:connection,other")
 

@@ -41,7 +41,7 @@ func TestReloadsAreRemembered(t *testing.T) {
 	r.succeeded(noon)
 	r.refused(noon.Add(time.Minute), bad)
 	got := r.status()
-	if got.InForceSince != noon || got.LastAt != noon.Add(time.Minute) || got.LastError != bad || got.Succeeded != 1 || got.Refused != 1 {
+	if got.InForceSince != noon || got.LastAt != noon.Add(time.Minute) || !errors.Is(got.LastError, bad) || got.Succeeded != 1 || got.Refused != 1 {
 		t.Errorf("after a refusal: %+v", got)
 	}
 	r.succeeded(noon.Add(time.Hour))

@@ -188,7 +188,7 @@ func (c *conn) awaitClose(ctx context.Context) {
 	if c.SetReadDeadline(until) != nil {
 		return
 	}
-	if n, err := io.CopyN(io.Discard, c.TCPConn, closeDrain); n < closeDrain && err == io.EOF {
+	if n, err := io.CopyN(io.Discard, c.TCPConn, closeDrain); n < closeDrain && errors.Is(err, io.EOF) {
 		c.SetLinger(-1)
 	}
 }

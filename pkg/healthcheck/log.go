@@ -40,11 +40,19 @@ func newLogEntry(r *record, previous lb.HealthState, previousDetail Detail, mess
 
 // write logs with the fields of semantics.md 5.4, in this project's spelling.
 func (c *Checker) write(e *logEntry) {
-	level := slog.LevelInfo
-	if e.message == msgLocalError {
-		level = slog.LevelWarn
+	ctx := context.Background()
+	switch e.message {
+	case msgLocalError:
+		c.log.LogAttrs(ctx, slog.LevelWarn, msgLocalError, e.fields()...)
+	case msgDetail:
+		c.log.LogAttrs(ctx, slog.LevelInfo, msgDetail, e.fields()...)
+	default:
+		c.log.LogAttrs(ctx, slog.LevelInfo, msgState, e.fields()...)
 	}
-	c.log.LogAttrs(context.Background(), level, e.message,
+}
+
+func (e *logEntry) fields() []slog.Attr {
+	return []slog.Attr{
 		slog.String("health_check", e.checks),
 		slog.String("health_check_protocol", string(e.target.Check.Type)),
 		slog.String("ip_address", e.target.Endpoint().String()),
@@ -58,7 +66,7 @@ func (c *Checker) write(e *logEntry) {
 		slog.String("probe_result_text", e.result.Text),
 		slog.String("response_latency", e.result.Latency.String()),
 		slog.Time("probe_completion_timestamp", e.at),
-	)
+	}
 }
 
 // addrText is an address for people, "" where there is none.

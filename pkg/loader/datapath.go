@@ -84,9 +84,14 @@ func (o *Options) setDefaults() {
 		value *uint32
 		def   uint32
 	}{
-		{&o.FlowEntries, 1 << 20}, {&o.Members, 1 << 14}, {&o.Rules, 1 << 12},
-		{&o.Services, 1 << 10}, {&o.Frontends, 1 << 12}, {&o.ZoneNodes, 1 << 10},
-		{&o.EchoPerSecond, 1000}, {&o.StatSlots, 8},
+		{&o.FlowEntries, 1 << 20},
+		{&o.Members, 1 << 14},
+		{&o.Rules, 1 << 12},
+		{&o.Services, 1 << 10},
+		{&o.Frontends, 1 << 12},
+		{&o.ZoneNodes, 1 << 10},
+		{&o.EchoPerSecond, 1000},
+		{&o.StatSlots, 8},
 	} {
 		if *d.value == 0 {
 			*d.value = d.def

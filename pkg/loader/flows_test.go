@@ -35,10 +35,14 @@ func TestEachFlowReadsWhatTheProgramWrote(t *testing.T) {
 		return true
 	})
 	want := []conntrack.Record{
-		{Src: testutil.ZoneAClient4, Dst: testutil.VIP4, SrcPort: 4000, DstPort: 80, Protocol: 6, State: conntrack.Probation,
-			Member: memberA, Rule: ruleTCP80, Generation: 1, Epoch: 1, Last: now, Zone: zoneA},
-		{Src: testutil.ZoneBClient6, Dst: testutil.VIP6, SrcPort: 5000, DstPort: 53, Protocol: 17, State: conntrack.Confirmed,
-			Member: memberB, Rule: ruleUDPAll, Generation: 1, Epoch: 1, Last: now, Zone: zoneB},
+		{
+			Src: testutil.ZoneAClient4, Dst: testutil.VIP4, SrcPort: 4000, DstPort: 80, Protocol: 6, State: conntrack.Probation,
+			Member: memberA, Rule: ruleTCP80, Generation: 1, Epoch: 1, Last: now, Zone: zoneA,
+		},
+		{
+			Src: testutil.ZoneBClient6, Dst: testutil.VIP6, SrcPort: 5000, DstPort: 53, Protocol: 17, State: conntrack.Confirmed,
+			Member: memberB, Rule: ruleUDPAll, Generation: 1, Epoch: 1, Last: now, Zone: zoneB,
+		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("flows (-want +got):\n%s", diff)

@@ -50,8 +50,10 @@ func keyCases(t *testing.T, client, otherClient, vip, otherVIP netip.Addr) (firs
 	first = tcp(t, ap(client, 4000), ap(vip, 80))
 	return first, []keyCase{
 		{"the same 5-tuple", first, ruleTCP80, kinds(FlowPorts, FlowClientIPProto, FlowClientIP, FlowClientOnly)},
-		{"the same 5-tuple behind a tag", tcp(t, ap(client, 4000), ap(vip, 80), testutil.VLAN(7)), ruleTCP80,
-			kinds(FlowPorts, FlowClientIPProto, FlowClientIP, FlowClientOnly)},
+		{
+			"the same 5-tuple behind a tag", tcp(t, ap(client, 4000), ap(vip, 80), testutil.VLAN(7)), ruleTCP80,
+			kinds(FlowPorts, FlowClientIPProto, FlowClientIP, FlowClientOnly),
+		},
 		{"another source port", tcp(t, ap(client, 4001), ap(vip, 80)), ruleTCP80, kinds(FlowClientIPProto, FlowClientIP, FlowClientOnly)},
 		{"another destination port, of another rule", tcp(t, ap(client, 4000), ap(vip, 81)), ruleTCP81, kinds(FlowClientIPProto, FlowClientIP, FlowClientOnly)},
 		{"another protocol", udp(t, ap(client, 4000), ap(vip, 80)), ruleUDPAll, kinds(FlowClientIP, FlowClientOnly)},

@@ -83,8 +83,10 @@ func TestSolicitationsForAVIPAreAnswered(t *testing.T) {
 		{"a unicast probe of an unreachable neighbour", solicit(unicast), advert(solicitedOverride)},
 		{"a unicast probe without our address grows by the option", solicit(unicast, noOption), advert(solicitedOverride)},
 		{"without an option behind a tag", solicit(noOption, testutil.VLAN(7)), advert(solicitedOverride, testutil.VLAN(7))},
-		{"with flow label and traffic class", solicit(func(p *testutil.Packet) { p.IP6.TrafficClass, p.IP6.FlowLabel = 0xc0, 0x12345 }),
-			advert(solicitedOverride, func(p *testutil.Packet) { p.IP6.TrafficClass, p.IP6.FlowLabel = 0xc0, 0x12345 })},
+		{
+			"with flow label and traffic class", solicit(func(p *testutil.Packet) { p.IP6.TrafficClass, p.IP6.FlowLabel = 0xc0, 0x12345 }),
+			advert(solicitedOverride, func(p *testutil.Packet) { p.IP6.TrafficClass, p.IP6.FlowLabel = 0xc0, 0x12345 }),
+		},
 		{"with reserved bits set", solicit(func(p *testutil.Packet) { p.Payload[3] = 0xff }), advert(solicitedOverride)},
 	}
 	for _, tt := range tests {

@@ -63,8 +63,10 @@ func TestIPv6PrefixIsAnAddressOfOurs(t *testing.T) {
 	client := ap(testutil.ZoneAClient6, 4000)
 	at := func(s string) netip.AddrPort { return ap(netip.MustParseAddr(s), 80) }
 	must(t, d.SetFrontends([]Frontend{
-		{Address: netip.MustParsePrefix("2001:db8:f:0:0:1::/96"), L3: ruleL3,
-			Ports: []FrontendPort{{Protocol: 6, Port: 80, Rule: ruleTCP80}}},
+		{
+			Address: netip.MustParsePrefix("2001:db8:f:0:0:1::/96"), L3: ruleL3,
+			Ports: []FrontendPort{{Protocol: 6, Port: 80, Rule: ruleTCP80}},
+		},
 		{Address: netip.MustParsePrefix("2001:db8:f:0:0:1:0:5/128"), UDP: ruleUDPAll},
 	}))
 	send(t, d, tcp(t, client, at("2001:db8:f:0:0:1::")), started(memberA, ruleTCP80, zoneA, newOther))

@@ -47,9 +47,11 @@ func TestLongestPrefixWins(t *testing.T) {
 	list := []ZonePrefix{
 		zonePrefix("10.1.2.3/32", 1), zonePrefix("10.1.2.0/24", 2), zonePrefix("10.1.2.128/25", 3),
 		zonePrefix("10.1.0.0/16", 4), zonePrefix("10.0.0.0/8", 5), zonePrefix("0.0.0.0/0", 6),
-		zonePrefix("192.0.2.0/31", 7), {Prefix: netip.MustParsePrefix("10.1.2.192/26"), OtherRegion: true},
+		zonePrefix("192.0.2.0/31", 7),
+		{Prefix: netip.MustParsePrefix("10.1.2.192/26"), OtherRegion: true},
 		zonePrefix("2001:db8::/32", 8), zonePrefix("2001:db8:a::/48", 9), zonePrefix("2001:db8:a::1/128", 10),
-		zonePrefix("2001:db8:a:8000::/49", 11), {Prefix: netip.MustParsePrefix("2001:db8:b::/48")},
+		zonePrefix("2001:db8:a:8000::/49", 11),
+		{Prefix: netip.MustParsePrefix("2001:db8:b::/48")},
 	}
 	want := map[string]uint32{
 		"10.1.2.3": 1, "10.1.2.4": 2, "10.1.2.127": 2, "10.1.2.128": 3, "10.1.2.191": 3,

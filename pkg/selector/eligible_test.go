@@ -74,19 +74,29 @@ func TestStatesInSets(t *testing.T) {
 		want          string
 	}{
 		{name: "draining is in no set", members: "1P@a/ok 2P@a/leaving", kind: HealthyPrimaries, want: "1 p-a-ok"},
-		{name: "draining does not count in the failover ratio", members: "1P@a/ok 1P@a/bad 9P@a/leaving 1F@a/ok",
-			failover: half, kind: HealthyPrimaries, want: "1 p-a-ok"},
+		{
+			name: "draining does not count in the failover ratio", members: "1P@a/ok 1P@a/bad 9P@a/leaving 1F@a/ok",
+			failover: half, kind: HealthyPrimaries, want: "1 p-a-ok",
+		},
 		{name: "draining is no last resort", members: "1P@a/bad 1P@a/leaving", kind: UnhealthyPrimaries, want: "1 p-a-bad"},
 		{name: "all draining drops", members: "2P@a/leaving", kind: Drop},
 		{name: "unknown is not healthy", members: "1P@a/ok 2P@a/new", kind: HealthyPrimaries, want: "1 p-a-ok"},
-		{name: "unknown next to unhealthy is not healthy", members: "1P@a/bad 1P@a/new 1F@a/new",
-			kind: UnhealthyPrimaries, want: "1 p-a-bad, 1 p-a-new"},
-		{name: "all unknown count as healthy", members: "3P@a/new 2F@a/new", failover: half,
-			kind: HealthyPrimaries, want: "3 p-a-new"},
-		{name: "draining does not keep the unknown from counting", members: "3P@a/new 2P@a/leaving",
-			kind: HealthyPrimaries, want: "3 p-a-new"},
-		{name: "unreachable counts as unhealthy", members: "1P@a/ok 2P@a/lost 1F@a/ok", failover: half,
-			kind: HealthyFailovers, want: "1 f-a-ok"},
+		{
+			name: "unknown next to unhealthy is not healthy", members: "1P@a/bad 1P@a/new 1F@a/new",
+			kind: UnhealthyPrimaries, want: "1 p-a-bad, 1 p-a-new",
+		},
+		{
+			name: "all unknown count as healthy", members: "3P@a/new 2F@a/new", failover: half,
+			kind: HealthyPrimaries, want: "3 p-a-new",
+		},
+		{
+			name: "draining does not keep the unknown from counting", members: "3P@a/new 2P@a/leaving",
+			kind: HealthyPrimaries, want: "3 p-a-new",
+		},
+		{
+			name: "unreachable counts as unhealthy", members: "1P@a/ok 2P@a/lost 1F@a/ok", failover: half,
+			kind: HealthyFailovers, want: "1 f-a-ok",
+		},
 		{name: "unreachable is shown in last resort", members: "1P@a/bad 1P@a/lost", kind: UnhealthyPrimaries, want: "1 p-a-bad, 1 p-a-lost"},
 	}
 	for _, tt := range tests {

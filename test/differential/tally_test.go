@@ -54,7 +54,7 @@ func (t tally) String() string {
 // check fails the test when the generator has lost sight of an outcome.
 func (t tally) check(tb testing.TB) {
 	tb.Helper()
-	if t.packets < 100_000 {
+	if t.packets < 150_000 {
 		return
 	}
 	for _, what := range []string{
