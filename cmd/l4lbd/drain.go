@@ -11,8 +11,8 @@ func newDrainCommand(*env) *cobra.Command {
 		Use:   "drain INSTANCE [--service NAME]",
 		Short: "Take a backend out of the running gateway gracefully",
 		Long: "Take a backend out of the running gateway gracefully: it gets no new connections, and keeps\n" +
-			"those it has until the drain timeout of its services. It stays out until undrain, or until\n" +
-			"the gateway is started again.",
+			"those it has until the drain timeout of its services. It stays out until undrain, also\n" +
+			"over a restart of the gateway.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := gw.client()
