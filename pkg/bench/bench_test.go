@@ -70,7 +70,7 @@ func BenchmarkPacket(b *testing.B) {
 	testutil.RequireRoot(b)
 	for _, family := range []Family{IPv4, IPv6} {
 		for _, s := range Scenarios() {
-			for _, n := range []uint32{1 << 10, 1 << 16} {
+			for _, n := range []uint32{1 << 10} {
 				b.Run(fmt.Sprintf("%s/%s/%d", s, family, n), func(b *testing.B) {
 					o := Options{
 						Scenarios: []Scenario{s}, Families: []Family{family}, Flows: []uint32{n},

@@ -74,13 +74,14 @@ func question(t *testing.T, f family, target netip.Addr) []byte {
 	return testutil.ARPRequest(t, testutil.RouterMAC, netip.MustParseAddr("10.1.0.1"), target)
 }
 
-// owner is the address that an answer is about.
+// owner is the address that an answer is about. What the gateway announces
+// unasked, soon after the start, is no answer.
 func owner(p gopacket.Packet) netip.Addr {
 	if arp, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP); ok && arp.Operation == layers.ARPReply {
 		a, _ := netip.AddrFromSlice(arp.SourceProtAddress)
 		return a
 	}
-	if na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement); ok {
+	if na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement); ok && na.Solicited() {
 		a, _ := netip.AddrFromSlice(na.TargetAddress)
 		return a
 	}
