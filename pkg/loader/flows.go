@@ -17,8 +17,8 @@ func (d *Datapath) EachFlow(f func(conntrack.Record) bool) {
 	for b := range d.flows4 {
 		for i := range d.flows4[b].Flow {
 			flow := &d.flows4[b].Flow[i]
-			value := atomic.LoadUint64(&flow.Value)
-			if state := uint8(value >> 24); state == 0 || state == flowBusy {
+			value, used := flowValue(&flow.Value)
+			if !used {
 				continue
 			}
 			key, meta := flow.Key, flow.Meta
@@ -37,8 +37,8 @@ func (d *Datapath) EachFlow(f func(conntrack.Record) bool) {
 	for b := range d.flows6 {
 		for i := range d.flows6[b].Flow {
 			flow := &d.flows6[b].Flow[i]
-			value := atomic.LoadUint64(&flow.Value)
-			if state := uint8(value >> 24); state == 0 || state == flowBusy {
+			value, used := flowValue(&flow.Value)
+			if !used {
 				continue
 			}
 			key, meta := flow.Key, flow.Meta
@@ -54,6 +54,14 @@ func (d *Datapath) EachFlow(f func(conntrack.Record) bool) {
 			}
 		}
 	}
+}
+
+// flowValue reads an entry's value word; used is false where there is no entry, or
+// one that is being written.
+func flowValue(word *uint64) (value uint64, used bool) {
+	value = atomic.LoadUint64(word)
+	state := uint8(value >> 24)
+	return value, state != 0 && state != flowBusy
 }
 
 // record unpacks an entry's value word: see struct flow4 of bpf/include/types.h.
