@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -34,6 +35,9 @@ func (p *HTTP2Prober) Probe(ctx context.Context, t Target) Result {
 	transport := newHTTP2Transport(secure)
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(newHTTP2Request(ctx, t))
+	if err != nil && strings.Contains(err.Error(), notEstablished) {
+		return unanswered(verdict(start, DetailClosed, "request: "+notEstablished))
+	}
 	if err != nil {
 		return unanswered(failure(start, "request", err))
 	}
@@ -42,6 +46,10 @@ func (p *HTTP2Prober) Probe(ctx context.Context, t Target) Result {
 	res.Weight = responseWeight(resp.Header)
 	return res
 }
+
+// notEstablished is all that net/http says when the connection ends before it
+// has looked at it: whether it does is a race with the peer.
+const notEstablished = "client conn could not be established"
 
 // errOneConnection keeps a probe from trying again behind the prober's back.
 var errOneConnection = errors.New("a probe has one connection")
