@@ -65,7 +65,7 @@ test-unit: ## run the tests that need no root
 .PHONY: race
 race: ## run the pure Go tests under the race detector
 	@scripts/deps.sh $(DEPS_RACE)
-	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(PURE)
+	CGO_ENABLED=1 $(GO) test -race -p 1 -timeout 15m $(PURE)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
