@@ -2,10 +2,7 @@ package daemon
 
 import (
 	"math/bits"
-	"path/filepath"
 	"time"
-
-	"github.com/cilium/ebpf"
 
 	"l4lb/pkg/lb"
 	"l4lb/pkg/loader"
@@ -36,7 +33,7 @@ func sizes(cfg *lb.Config, pinDir string) loader.Options {
 		ZoneNodes: max(leastZoneNodes, roomy(need.ZoneNodes)),
 		StatSlots: max(leastStatSlots, powerOfTwo(need.StatSlots)),
 	}
-	if p, ok := pinnedSizes(pinDir); ok && fits(need, p) {
+	if p, ok := loader.PinnedSizes(pinDir); ok && fits(need, p) {
 		o.Members, o.Rules, o.Services, o.StatSlots = p.Members, p.Rules, p.Services, p.StatSlots
 	}
 	return o
@@ -75,28 +72,6 @@ func needs(cfg *lb.Config) loader.Options {
 func fits(need, have loader.Options) bool {
 	return need.Members < have.Members && need.Rules < have.Rules &&
 		need.Services < have.Services && need.StatSlots <= have.StatSlots
-}
-
-// pinnedSizes reads the capacities of pinned maps; ok is false where there are
-// none, or too few to tell.
-func pinnedSizes(dir string) (o loader.Options, ok bool) {
-	entries := map[string]uint32{}
-	for _, name := range []string{"l4lb_members", "l4lb_rules", "l4lb_stats", "l4lb_names"} {
-		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
-		if err != nil {
-			return o, false
-		}
-		entries[name] = m.MaxEntries()
-		m.Close()
-	}
-	o.Members, o.Rules = entries["l4lb_members"], entries["l4lb_rules"]
-	o.StatSlots = entries["l4lb_stats"] / max(o.Members, 1)
-	named := o.Members + o.Rules + 2*loader.ZoneMax
-	if entries["l4lb_names"] <= named || o.StatSlots == 0 {
-		return o, false
-	}
-	o.Services = entries["l4lb_names"] - named
-	return o, true
 }
 
 func roomy(n uint32) uint32 { return powerOfTwo(2 * n) }
