@@ -26,6 +26,7 @@ BPF_OBJECTS := '*_bpfel*.go' '*_bpfel*.o'
 DEPS_GENERATE := $(CLANG) llvm-$(LLVM_VERSION) libbpf-dev linux-libc-dev
 DEPS_LINT := $(CLANG_FORMAT) shellcheck
 DEPS_RACE := gcc libc6-dev
+DEPS_TEST := iproute2 procps
 
 # Packages whose tests touch no kernel object.
 PURE := ./pkg/admin/... ./pkg/config/... ./pkg/conntrack/... ./pkg/controller/... \
@@ -55,6 +56,7 @@ install: build ## install the binary, man pages, completions, unit and example c
 .PHONY: test
 test: ## run every test, those that need root included (root)
 	@[ "$$(id -u)" = 0 ] || { echo 'make test needs root; make test-unit does not' >&2; exit 1; }
+	@scripts/deps.sh $(DEPS_TEST)
 	L4LB_REQUIRE_ROOT_TESTS=1 $(GO) test -count=1 -timeout 10m $$($(GO) list ./... | grep -v '/test/')
 	L4LB_REQUIRE_ROOT_TESTS=1 $(GO) test -count=1 -timeout 20m -p 1 $$($(GO) list ./... | grep '/test/')
 
@@ -107,7 +109,7 @@ fmt: ## format Go and C in place
 
 .PHONY: deps
 deps: ## install every Debian package that any target needs
-	@scripts/deps.sh $(DEPS_GENERATE) $(DEPS_LINT) $(DEPS_RACE)
+	@scripts/deps.sh $(DEPS_GENERATE) $(DEPS_LINT) $(DEPS_RACE) $(DEPS_TEST)
 
 .PHONY: clean
 clean: ## remove what was built

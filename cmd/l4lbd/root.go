@@ -83,6 +83,7 @@ func newRootCommand(e *env) *cobra.Command {
 		newZonesCommand(e),
 		newDrainCommand(e),
 		newUndrainCommand(e),
+		newDoctorCommand(e),
 		newReplayCommand(e),
 		newBenchCommand(e),
 		newLabCommand(e),

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"l4lb/pkg/lb"
+)
+
+func checkInterfaces(_ context.Context, g *gateway) ([]Finding, error) {
+	var out []Finding
+	for _, name := range g.Config.Gateway.Interfaces {
+		l, err := g.link(name)
+		if err != nil {
+			return out, err
+		}
+		f := linkFinding(name, l)
+		if f.Status != OK {
+			g.down[name] = true
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// linkFinding judges an interface; l is nil where it does not exist.
+func linkFinding(name string, l *netlink.LinkAttrs) Finding {
+	f := Finding{Subject: name, Status: Problem, Why: "nothing arrives there, and nothing leaves"}
+	switch {
+	case l == nil:
+		f.What, f.Why = "there is no such interface", "the daemon will not start"
+		f.Mend = []string{"ip -br link show"}
+	case len(l.HardwareAddr) != 6 || l.EncapType != "ether":
+		f.What, f.Why = "it is not an Ethernet interface", "the program forwards Ethernet frames: attach it to the device below"
+		f.Mend = []string{"ip -br link show"}
+	case l.RawFlags&unix.IFF_UP == 0:
+		f.What, f.Mend = "the interface is down", []string{"ip link set dev " + name + " up"}
+	case l.RawFlags&unix.IFF_RUNNING == 0:
+		f.What, f.Mend = "the interface has no carrier: the cable, the switch's port, or the other end", []string{"ethtool " + name}
+	default:
+		return well(name, "up, %s", l.HardwareAddr)
+	}
+	return f
+}
+
+// nativeMTU is what fits one page beside the room that XDP needs: drivers
+// differ, and the smallest limit that is common is about this.
+const nativeMTU = 3498
+
+func checkMTU(_ context.Context, g *gateway) ([]Finding, error) {
+	links, err := g.links()
+	if err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, l := range links {
+		if l.MTU > nativeMTU && g.Config.Gateway.XDPMode == lb.XDPNative {
+			f := Finding{
+				Subject: l.Name, Status: Warning, What: fmt.Sprintf("an MTU of %d is more than a page holds", l.MTU),
+				Why:  "most drivers refuse native XDP then",
+				Mend: []string{fmt.Sprintf("ip link set dev %s mtu %d", l.Name, nativeMTU)},
+			}
+			if attached(l) == lb.XDPNative {
+				f = well(l.Name, "MTU %d, and the driver takes it", l.MTU)
+			}
+			out = append(out, f)
+			continue
+		}
+		out = append(out, well(l.Name, "MTU %d", l.MTU))
+	}
+	return out, nil
+}
+
+// attached is the mode of the XDP program on an interface, "" for none.
+func attached(l *netlink.LinkAttrs) lb.XDPMode {
+	const skb = 2 // XDP_ATTACHED_SKB of linux/if_link.h
+	switch {
+	case l.Xdp == nil || !l.Xdp.Attached:
+		return ""
+	case l.Xdp.AttachMode == skb:
+		return lb.XDPGeneric
+	}
+	return lb.XDPNative
+}
