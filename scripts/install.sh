@@ -24,9 +24,11 @@ completion zsh zsh/site-functions/_l4lbd
 completion fish fish/vendor_completions.d/l4lbd.fish
 
 install -d "$DESTDIR$UNITDIR"
-sed "s|/usr/local/bin/|$PREFIX/bin/|; s|/etc/l4lb/|$SYSCONFDIR/l4lb/|" packaging/l4lbd.service \
-	>"$DESTDIR$UNITDIR/l4lbd.service"
-chmod 644 "$DESTDIR$UNITDIR/l4lbd.service"
+for unit in l4lbd.service l4lbd-decap@.service; do
+	sed "s|/usr/local/bin/|$PREFIX/bin/|; s|/etc/l4lb/|$SYSCONFDIR/l4lb/|" "packaging/$unit" \
+		>"$DESTDIR$UNITDIR/$unit"
+	chmod 644 "$DESTDIR$UNITDIR/$unit"
+done
 
 config=$DESTDIR$SYSCONFDIR/l4lb/l4lbd.yaml
 if [ -e "$config" ]; then

@@ -85,6 +85,7 @@ func newRootCommand(e *env) *cobra.Command {
 		newUndrainCommand(e),
 		newDoctorCommand(e),
 		newReplayCommand(e),
+		newDecapCommand(e),
 		newBenchCommand(e),
 		newLabCommand(e),
 		newManCommand(e),

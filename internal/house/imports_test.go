@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"pkg/conntrack":   {"pkg/lb"},
 	"pkg/neigh":       {"pkg/lb"},
 	"pkg/probe":       {"pkg/lb"},
+	"pkg/decap":       {"pkg/lb"},
 	"pkg/announce":    {"pkg/lb"},
 	"pkg/loader":      {"pkg/lb", "pkg/conntrack"},
 	"pkg/controller":  {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/probe", "pkg/announce"},
