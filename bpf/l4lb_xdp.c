@@ -25,6 +25,7 @@
 #include "flow.h"
 #include "frontend.h"
 #include "zone.h"
+#include "admit.h"
 #include "select.h"
 #include "csum.h"
 #include "owner.h"

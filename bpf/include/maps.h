@@ -83,6 +83,14 @@ struct {
 	__type(value, struct name_value);
 } l4lb_names SEC(".maps");
 
+/* rule id -> packets that were refused */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct refused);
+} l4lb_refused SEC(".maps");
+
 /* service * ZONE_MAX + client zone -> selection table, 0 for none */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -135,6 +143,32 @@ struct {
 	__type(key, __u32);
 	__type(value, struct port);
 } l4lb_ports SEC(".maps");
+
+/* rule id -> which new flows it takes */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct admission);
+} l4lb_admission SEC(".maps");
+
+/* (set of ranges, address) -> the set holds the address */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, struct range_key);
+	__type(value, __u64);
+} l4lb_ranges SEC(".maps");
+
+/* (rule, source prefix) -> when the source's bucket is full again */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, struct source_key);
+	__type(value, __u64);
+} l4lb_sources SEC(".maps");
 
 /* 0 -> echo replies of this tick */
 struct {

@@ -31,6 +31,11 @@ enum reason {
 	/* Aborted: should never happen. */
 	REASON_INTERNAL,
 
+	/* Dropped: new flows that their rule does not take. */
+	REASON_SOURCE_NOT_ALLOWED,  /* source outside of the rule's ranges */
+	REASON_RATE_LIMITED,	    /* the rule begins too many flows */
+	REASON_SOURCE_RATE_LIMITED, /* the source begins too many flows */
+
 	REASON_MAX,
 };
 

@@ -106,6 +106,8 @@ struct member {
 _Static_assert(sizeof(struct member) == 32, "member layout");
 
 #define RULE_GLOBAL_ACCESS 1
+#define RULE_SOURCE_FILTER 4 /* l4lb_admission has ranges for its sources */
+#define RULE_RATE_LIMITED 8  /* l4lb_admission has limits for its new flows */
 
 /* Session affinity: which fields choose the backend (semantics.md 1.4). */
 #define AFFINITY_FIVE_TUPLE 0
@@ -127,6 +129,44 @@ struct rule {
 	__u8 reserved[13];
 };
 _Static_assert(sizeof(struct rule) == 32, "rule layout");
+
+/* What a rule asks of new flows, in one cache line. Costs and bursts are times
+ * in 1/16 ns; a cost of 0 is no limit.
+ */
+struct admission {
+	__u64 full_at; /* when the rule's bucket is full again; the program's */
+	__u64 cost;    /* of a flow */
+	__u64 burst;   /* how far full_at may be ahead of the clock */
+	__u64 source_cost;
+	__u64 source_burst;
+	__u64 source_mask[2]; /* what is one source; as the addresses of a packet */
+	__u32 ranges;	      /* in l4lb_ranges; 0: every source is allowed */
+	__u32 edition;	      /* of the limits: another one has buckets of its own */
+};
+_Static_assert(sizeof(struct admission) == 64, "one rule to a cache line");
+
+/* An allowed source range: the set's number, then the address. */
+#define RANGE_BITS 160
+
+struct range_key {
+	__u32 length; /* bits that count, of what follows */
+	__u32 ranges;
+	__u8 addr[16];
+};
+
+/* A source of a rule: the masked address. */
+struct source_key {
+	__u64 prefix[2];
+	__u32 rule;
+	__u32 edition;
+};
+
+/* Packets of a rule that were refused. */
+struct refused {
+	__u64 not_allowed;
+	__u64 limited;
+	__u64 source_limited;
+};
 
 /* Frontends: an open-addressed table of addresses and of (address, protocol,
  * port). A record is at most FRONT_PROBES slots behind its hash.

@@ -126,6 +126,7 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 	struct front *front;
 	struct rule *rule;
 	__u32 rule_id;
+	bool session;
 	int verdict;
 
 	if (!pkt)
@@ -141,9 +142,13 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!rule)
 		return internal_error(pkt);
+	/* A SYN begins a connection, whether or not there is a session. */
+	session = kind_is_session(rule->kind);
+	if ((pkt->fresh || !session) && !admit(pkt, rule->flags))
+		return XDP_DROP;
 	key.tail = pkt->tail;
 	FT(flow_key_from)(&key, pkt);
-	if (kind_is_session(rule->kind)) {
+	if (session) {
 		if (pkt->fresh)
 			FT(forget)(&key);
 		session_tail(&key.tail, rule);
@@ -151,10 +156,16 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 			__builtin_memset(key.daddr, 0, sizeof(key.daddr));
 		flow = FT(flow_lookup)(&key, FT(flow_hash)(&key));
 		if (flow) {
+			/* Another rule let this session in. */
+			if (!pkt->fresh && flow_rule(READ_ONCE(flow->value)) != rule_id &&
+			    !admit(pkt, rule->flags & RULE_SOURCE_FILTER))
+				return XDP_DROP;
 			verdict = FT(follow_flow)(ctx, pkt, flow, &key, rule);
 			if (verdict != VERDICT_CONTINUE)
 				return verdict;
 		}
+		if (!pkt->fresh && !admit(pkt, rule->flags))
+			return XDP_DROP;
 	}
 	return FT(choose_backend)(ctx, pkt, &key, FT(flow_hash)(&key), rule);
 }

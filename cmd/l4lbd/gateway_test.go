@@ -180,6 +180,10 @@ func TestStatusForPeople(t *testing.T) {
 		Interfaces: []admin.Interface{{Name: "eth0", XDPMode: "native", Attached: true}},
 		ForwardingRules: []admin.ForwardingRule{{
 			Name: "web-vip", Address: "192.0.2.10", Protocol: "TCP", Ports: []uint16{80, 443}, Service: "web", Traffic: admin.Traffic{Packets: 3, Bytes: 180, Flows: 1},
+			Admission: &admin.Admission{
+				AllowedSourceRanges: []string{"10.1.0.0/16", "10.2.0.0/16"}, SourceFlows: admin.FlowRate{PerSecond: 5, Burst: 9}, SourcePrefixLength: 24,
+				Refused: admin.Refused{SourceNotAllowed: 4, SourceRateLimited: 6},
+			},
 		}},
 	}
 	for i := range 22 {
@@ -191,7 +195,8 @@ func TestStatusForPeople(t *testing.T) {
 	}
 	for _, want := range []string{
 		"gateway        gw-1, l4lbd v1, pid 7, up 1h0m0s\n", "state          forwarding\n", "in force for 1m0s\n", "interface      eth0, native, attached\n",
-		"web-vip  192.0.2.10  TCP       80,443  web      3        180    1\n", "- problem 19\n- and 2 more: see l4lbd backends\n",
+		"web-vip  192.0.2.10  TCP       80,443  web      3        180    1\n", "web-vip  10.1.0.0/16,10.2.0.0/16  any      5, burst 9, of each /24  4            0        6\n",
+		"- problem 19\n- and 2 more: see l4lbd backends\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ func showStatus(t *table, s admin.Status, now time.Time) {
 	t.line("")
 	showRules(t, s.ForwardingRules)
 	t.line("")
+	showAdmissions(t, s.ForwardingRules)
 	if len(s.Problems) == 0 {
 		t.line("All is well.")
 		return
@@ -76,6 +78,39 @@ func showRules(t *table, list []admin.ForwardingRule) {
 	for _, r := range list {
 		t.row(r.Name, r.Address, r.Protocol, ports(r), r.Service, r.Traffic.Packets, r.Traffic.Bytes, r.Traffic.Flows)
 	}
+}
+
+// showAdmissions lists the rules that ask something of new flows, if any do.
+func showAdmissions(t *table, list []admin.ForwardingRule) {
+	list = slices.DeleteFunc(slices.Clone(list), func(r admin.ForwardingRule) bool { return r.Admission == nil })
+	if len(list) == 0 {
+		return
+	}
+	t.row("RULE", "SOURCES", "FLOWS/S", "FLOWS/S AND SOURCE", "NOT ALLOWED", "LIMITED", "SOURCE LIMITED")
+	for _, r := range list {
+		a := r.Admission
+		sources := strings.Join(a.AllowedSourceRanges, ",")
+		switch n := len(a.AllowedSourceRanges); {
+		case n == 0:
+			sources = "all"
+		case n > 3:
+			sources = fmt.Sprintf("%d ranges", n)
+		}
+		perSource := rate(a.SourceFlows)
+		if a.SourcePrefixLength > 0 {
+			perSource += fmt.Sprintf(", of each /%d", a.SourcePrefixLength)
+		}
+		t.row(r.Name, sources, rate(a.Flows), perSource,
+			a.Refused.SourceNotAllowed, a.Refused.RateLimited, a.Refused.SourceRateLimited)
+	}
+	t.line("")
+}
+
+func rate(r admin.FlowRate) string {
+	if r.PerSecond == 0 {
+		return "any"
+	}
+	return fmt.Sprintf("%d, burst %d", r.PerSecond, r.Burst)
 }
 
 func ports(r admin.ForwardingRule) string {

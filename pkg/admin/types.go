@@ -99,6 +99,30 @@ type ForwardingRule struct {
 	AllPorts bool     `json:"allPorts"`
 	Service  string   `json:"service"`
 	Traffic  Traffic  `json:"traffic"`
+	// Admission is what the rule asks of new flows, nil where it takes all.
+	Admission *Admission `json:"admission"`
+}
+
+// Admission is which new flows a rule takes. A limit of 0 is none.
+type Admission struct {
+	AllowedSourceRanges []string `json:"allowedSourceRanges"`
+	Flows               FlowRate `json:"newFlows"`
+	SourceFlows         FlowRate `json:"newFlowsOfSource"`
+	SourcePrefixLength  int      `json:"sourcePrefixLength"`
+	Refused             Refused  `json:"refused"`
+}
+
+// FlowRate limits new flows.
+type FlowRate struct {
+	PerSecond uint32 `json:"perSecond"`
+	Burst     uint32 `json:"burst"`
+}
+
+// Refused counts packets by why they were refused.
+type Refused struct {
+	SourceNotAllowed  uint64 `json:"sourceNotAllowed"`
+	RateLimited       uint64 `json:"rateLimited"`
+	SourceRateLimited uint64 `json:"sourceRateLimited"`
 }
 
 // Backend is one backend as a member of one service.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -153,5 +154,25 @@ func buildRule(f *forwardingRule) lb.ForwardingRule {
 		AllPorts:          f.takesAllPorts(),
 		Service:           f.service.v,
 		AllowGlobalAccess: f.global.v,
+		Admission:         buildAdmission(f),
 	}
+}
+
+// buildAdmission lets a second's flows come at once where no burst is given. An
+// IPv6 source is a /64: an end host has all of it to make addresses of.
+func buildAdmission(f *forwardingRule) lb.Admission {
+	x, source := &f.extension, 32
+	if f.address.v.Addr().Is6() {
+		source = 64
+	}
+	out := lb.Admission{
+		AllowedSources: values(x.ranges),
+		Flows:          lb.FlowRate{PerSecond: uint32(x.rate.v), Burst: uint32(x.burst.or(x.rate.v))},
+		SourceFlows:    lb.FlowRate{PerSecond: uint32(x.sourceRate.v), Burst: uint32(x.sourceBurst.or(x.sourceRate.v))},
+	}
+	if x.sourceRate.set {
+		out.SourcePrefix = x.sourcePrefix.or(source)
+	}
+	slices.SortFunc(out.AllowedSources, netip.Prefix.Compare)
+	return out
 }

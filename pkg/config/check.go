@@ -28,7 +28,7 @@ func rules() []func(*check) {
 		spilloverRatioNeedsSpill, zonalExcludesSubsetting,
 		requireRuleFields, ruleReferences, portsOrAllPorts, ruleMatchesService,
 		ipVersionMatchesAddress, familyOfBackends, zonalExcludesMirroring,
-		vipIsNoBackend, uniqueFrontends,
+		vipIsNoBackend, uniqueFrontends, usableSourceRanges, usableFlowRates,
 		requireRouteFields, routeReferences, uniqueRoutes,
 	}
 }

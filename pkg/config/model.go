@@ -174,6 +174,17 @@ type forwardingRule struct {
 	service   val[string]
 	global    val[bool]
 	mirroring val[bool]
+	extension ruleExtension
+}
+
+// ruleExtension is the `l4lb:` block of a forwarding rule.
+type ruleExtension struct {
+	ranges       []val[netip.Prefix]
+	rangesAt     pos // of the key; zero without one
+	rate, burst  val[int]
+	sourceRate   val[int]
+	sourceBurst  val[int]
+	sourcePrefix val[int]
 }
 
 type route struct {

@@ -20,6 +20,7 @@ func forwardingRuleSchema() *schema[forwardingRule] {
 		scalar("backendService", func(f *forwardingRule) *val[string] { return &f.service }, reference),
 		scalar("allowGlobalAccess", func(f *forwardingRule) *val[bool] { return &f.global }, boolean),
 		scalar("isMirroringCollector", func(f *forwardingRule) *val[bool] { return &f.mirroring }, boolean),
+		nested("l4lb", func(f *forwardingRule, _ *entry) *ruleExtension { return &f.extension }, ruleExtensionSchema()),
 		only[forwardingRule]("serviceLabel", "no names are registered", ""),
 	).ignore(outputOnly()...).ignore(
 		"network", "subnetwork", "networkTier", "labels", "labelFingerprint", "serviceName",
@@ -28,6 +29,19 @@ func forwardingRuleSchema() *schema[forwardingRule] {
 		"target":         "a passthrough rule names its backendService",
 		"sourceIpRanges": "it is of external load balancers only",
 	})
+}
+
+func ruleExtensionSchema() *schema[ruleExtension] {
+	number := integer(1, maxFlowRate)
+	return object(
+		noting(scalars("allowedSourceRanges", func(x *ruleExtension) *[]val[netip.Prefix] { return &x.ranges }, prefix),
+			func(x *ruleExtension, e *entry) { x.rangesAt = e.keyPos }),
+		scalar("newFlowsPerSecond", func(x *ruleExtension) *val[int] { return &x.rate }, number),
+		scalar("newFlowsBurst", func(x *ruleExtension) *val[int] { return &x.burst }, number),
+		scalar("newFlowsPerSecondPerSource", func(x *ruleExtension) *val[int] { return &x.sourceRate }, number),
+		scalar("newFlowsBurstPerSource", func(x *ruleExtension) *val[int] { return &x.sourceBurst }, number),
+		scalar("sourcePrefixLength", func(x *ruleExtension) *val[int] { return &x.sourcePrefix }, integer(1, 128)),
+	)
 }
 
 func otherProtocols() map[string]string {

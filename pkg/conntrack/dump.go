@@ -105,7 +105,7 @@ type dumper struct {
 }
 
 func (d *dumper) ruleOf(r Record) RuleState {
-	if r.Kind.session() {
+	if r.Kind.Session() {
 		return d.services[r.Service]
 	}
 	rule, ok := d.rules[r.Rule]
@@ -133,7 +133,7 @@ func (d *dumper) add(r Record) {
 	}
 	if d.filter.Limit <= 0 || len(d.report.Flows) < d.filter.Limit {
 		idle := rule.IdleTicks
-		if r.Kind.session() {
+		if r.Kind.Session() {
 			idle = member.IdleTicks
 		}
 		d.report.Flows = append(d.report.Flows, d.flow(r, idle))

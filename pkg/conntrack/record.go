@@ -62,8 +62,8 @@ func (k Kind) String() string {
 	return "UNKNOWN"
 }
 
-// session reports whether the rules of a service share the entry.
-func (k Kind) session() bool { return k >= ClientIPProto }
+// Session reports whether the rules of a service share the entry.
+func (k Kind) Session() bool { return k >= ClientIPProto }
 
 // Record is one entry. Fields that the key leaves out are zero.
 type Record struct {
@@ -113,7 +113,7 @@ const clockSkew = 8
 // PER_SESSION entry, any of its service.
 func (r Record) Holds(rule RuleState, member MemberState, now uint32) bool {
 	epoch, idle := rule.Epoch, rule.IdleTicks
-	if r.Kind.session() {
+	if r.Kind.Session() {
 		epoch, idle = rule.ServiceEpoch, member.IdleTicks
 	}
 	inTime := now+clockSkew-r.Last <= idle+clockSkew
@@ -124,7 +124,7 @@ func (r Record) Holds(rule RuleState, member MemberState, now uint32) bool {
 // or everything else.
 func (r Record) class() int {
 	const tcp, sctp = 6, 132
-	if !r.Kind.session() && (r.Protocol == tcp || r.Protocol == sctp) {
+	if !r.Kind.Session() && (r.Protocol == tcp || r.Protocol == sctp) {
 		return 0
 	}
 	return 1

@@ -55,8 +55,9 @@ func (e *Engine) checkCapacity(cfg *lb.Config, x *configIndex) error {
 		{"forwarding rules", e.ruleIDs.inUse() + rules, e.dp.RuleCapacity()},
 		{"backend services", e.serviceIDs.inUse() + services, e.dp.ServiceCapacity()},
 		{"zones", uint32(len(zoneNames(cfg))), loader.ZoneMax},
-		// While tables are replaced, the old ones are there too.
+		// While tables and ranges are replaced, the old ones are there too.
 		{"selection tables", 2 * tables, e.dp.TableCapacity()},
+		{"allowed source ranges", e.countRanges() + countRanges(cfg), e.dp.RangeCapacity()},
 	} {
 		if c.n >= c.capacity {
 			return fmt.Errorf("%d %s, with those that are leaving, do not fit the running data plane, which holds %d: %w",

@@ -177,6 +177,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		}, `"web" has 10 forwarding rules`},
 		{"services", func(d *fakeDP) { d.serviceCap = 2 }, withOther, "2 backend services"},
 		{"tables", func(d *fakeDP) { d.tableCap = 6 }, web(zonalSpill), "6 selection tables"},
+		{"source ranges", func(d *fakeDP) { d.rangeCap = 3 }, ranges("10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"), "3 allowed source ranges"},
 		{"zones", func(d *fakeDP) {}, func(cfg *lb.Config) {
 			for i := range 62 {
 				cfg.Clients.Zones = append(cfg.Clients.Zones, lb.Zone{Name: fmt.Sprintf("zone-%d", i)})

@@ -168,6 +168,7 @@ func (c *Controller) first(ctx context.Context) error {
 		if err := c.opts.Attach(); err != nil {
 			return err
 		}
+		c.opts.Engine.Sweep()
 	}
 	c.announceAll()
 	c.ready.Store(true)

@@ -5,8 +5,10 @@
 package controller
 
 import (
+	"net/netip"
 	"time"
 
+	"l4lb/pkg/conntrack"
 	"l4lb/pkg/loader"
 )
 
@@ -31,6 +33,13 @@ type Datapath interface {
 	// Settle returns when no packet is left that saw the maps as they were
 	// before the call.
 	Settle()
+
+	NewRanges(list []netip.Prefix) (uint32, error)
+	DeleteRanges(id uint32) error
+	RangeCapacity() uint32
+	SetAdmission(rule uint32, a loader.Admission) error
+	ClearRefused(rule uint32) error
+	AmendFlows(f func(conntrack.Record) (rule uint32))
 
 	SetName(kind loader.NameKind, id uint32, name string) error
 	DeleteName(kind loader.NameKind, id uint32) error

@@ -27,10 +27,13 @@ type Engine struct {
 	fills   fillCache
 
 	zonesDirty, frontsDirty bool
-	zones                   []loader.ZonePrefix // as written
-	fronts                  []loader.Frontend   // as written
-	adopted                 bool                // what earlier runs left was dealt with
-	version                 uint64              // changes when a Snapshot would
+	zones                   []loader.ZonePrefix    // as written
+	fronts                  []loader.Frontend      // as written
+	filters                 map[string]filterFacts // at the last look
+	staleRanges             []uint32               // no rule names them any more
+	sweep                   bool                   // look at every entry at the next reconcile
+	adopted                 bool                   // what earlier runs left was dealt with
+	version                 uint64                 // changes when a Snapshot would
 }
 
 // unitKey names the members of a service that have addresses of one family: a

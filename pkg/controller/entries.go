@@ -18,6 +18,10 @@ func (e *Engine) endEntries() error {
 	}
 	e.version++
 	e.dp.Settle()
+	e.sweepFlows()
+	if err := e.endAdmissions(); err != nil {
+		return err
+	}
 	for key, s := range e.units {
 		if err := e.endMembers(s); err != nil {
 			return err
@@ -36,6 +40,9 @@ func (e *Engine) endEntries() error {
 
 // nothingEnds reports whether no generation or epoch would change.
 func (e *Engine) nothingEnds() bool {
+	if e.sweep || len(e.staleRanges) > 0 {
+		return false
+	}
 	for _, r := range e.rules {
 		if r.flush || r.gone {
 			return false

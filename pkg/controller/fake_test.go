@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"l4lb/pkg/conntrack"
 	"l4lb/pkg/loader"
 )
 
@@ -26,13 +27,19 @@ type fakeDP struct {
 	zones   []loader.ZonePrefix
 	cleared map[uint32]int
 
+	admissions map[uint32]loader.Admission
+	ranges     map[uint32][]netip.Prefix
+	entries    []conntrack.Record // of the flow tables
+	sweeps     int
+	nextRanges uint32
+
 	nextTable  uint32
 	unsettled  bool // packets may still see older choices
 	afterWrite func()
 	quick      bool // tables are not looked into
 	err        error
 
-	memberCap, ruleCap, serviceCap, tableCap uint32
+	memberCap, ruleCap, serviceCap, tableCap, rangeCap uint32
 }
 
 func newFakeDP(t testing.TB) *fakeDP {
@@ -42,13 +49,15 @@ func newFakeDP(t testing.TB) *fakeDP {
 			loader.NameMember: {}, loader.NameRule: {}, loader.NameService: {}, loader.NameZone: {},
 		},
 		tables: map[uint32][]uint32{}, owners: map[uint32]map[uint32]bool{}, flows: map[uint32]bool{}, picks: map[uint32]*[loader.ZoneMax]uint32{}, cleared: map[uint32]int{},
-		memberCap: 1 << 14, ruleCap: 1 << 12, serviceCap: 1 << 10, tableCap: 1 << 12,
+		admissions: map[uint32]loader.Admission{}, ranges: map[uint32][]netip.Prefix{},
+		memberCap: 1 << 14, ruleCap: 1 << 12, serviceCap: 1 << 10, tableCap: 1 << 12, rangeCap: 64,
 	}
 }
 
 // restart forgets what no pinned map keeps.
 func (d *fakeDP) restart() {
 	d.tables, d.picks, d.fronts, d.zones = map[uint32][]uint32{}, map[uint32]*[loader.ZoneMax]uint32{}, nil, nil
+	d.admissions, d.ranges = map[uint32]loader.Admission{}, map[uint32][]netip.Prefix{}
 	d.unsettled = false
 }
 
@@ -224,6 +233,44 @@ func (d *fakeDP) ClearTraffic(record uint32) error {
 	d.cleared[record]++
 	return nil
 }
+
+func (d *fakeDP) NewRanges(list []netip.Prefix) (uint32, error) {
+	d.nextRanges++
+	d.ranges[d.nextRanges] = list
+	return d.nextRanges, d.write("ranges")
+}
+
+func (d *fakeDP) DeleteRanges(id uint32) error {
+	d.must(d.ranges[id] != nil, "ranges %d are deleted but do not exist", id)
+	d.must(!d.unsettled, "ranges %d are deleted while packets may still use them", id)
+	for rule, a := range d.admissions {
+		d.must(a.Ranges != id, "ranges %d are deleted but rule %d names them", id, rule)
+	}
+	delete(d.ranges, id)
+	return d.write("delete ranges")
+}
+
+func (d *fakeDP) SetAdmission(rule uint32, a loader.Admission) error {
+	d.must(a.Ranges == 0 || d.ranges[a.Ranges] != nil, "rule %d names ranges %d, which do not exist", rule, a.Ranges)
+	d.admissions[rule] = a
+	d.unsettled = true
+	return d.write("admission %s", d.names[loader.NameRule][rule])
+}
+
+func (d *fakeDP) AmendFlows(f func(conntrack.Record) uint32) {
+	d.must(!d.unsettled, "entries are looked at while packets may still make others by older filters")
+	kept := d.entries[:0]
+	for _, r := range d.entries {
+		if r.Rule = f(r); r.Rule != 0 {
+			kept = append(kept, r)
+		}
+	}
+	d.entries = kept
+	d.sweeps++
+}
+
+func (d *fakeDP) ClearRefused(rule uint32) error { return nil }
+func (d *fakeDP) RangeCapacity() uint32          { return d.rangeCap }
 
 func (d *fakeDP) Settle()                        { d.unsettled = false }
 func (d *fakeDP) Member(id uint32) loader.Member { return d.members[id] }

@@ -42,6 +42,9 @@ func (e *Engine) Reconcile(now time.Time) (next time.Time, err error) {
 			}
 		}
 	}
+	if err := e.writeAdmissions(); err != nil {
+		return next, err
+	}
 	if err := e.writeRules(); err != nil {
 		return next, err
 	}

@@ -20,6 +20,8 @@ type rule struct {
 	fresh  bool // not written yet: entries of what had its id before are not its own
 	gone   bool
 	flush  bool // drop its entries at the next reconcile
+
+	admitted admitted
 }
 
 // configureRules gives every rule its id and unit, and marks the rest as gone.
@@ -52,7 +54,11 @@ func (e *Engine) addRule(cfg lb.ForwardingRule) (*rule, error) {
 		return nil, err
 	}
 	r := &rule{id: id, record: e.dp.Rule(id), fresh: isNew}
-	if !isNew {
+	if isNew {
+		if err := e.dp.ClearRefused(id); err != nil {
+			return nil, err
+		}
+	} else {
 		for _, ipv6 := range []bool{false, true} {
 			if s := e.units[unitKey{cfg.Service, ipv6}]; s != nil && s.id == uint32(r.record.Service) {
 				r.slot, r.slotOf = r.record.StatSlot, cfg.Service
@@ -173,6 +179,9 @@ func (e *Engine) writeRules() error {
 		record.IdleTicks = e.dp.Ticks(cfg.Tracking.IdleTimeout)
 		record.Affinity, record.Kind = affinity(cfg.Affinity), kind
 		record.GlobalAccess = r.cfg.AllowGlobalAccess
+		admission := &r.cfg.Admission
+		record.SourceFilter = len(admission.AllowedSources) > 0
+		record.RateLimited = admission.Flows.Limited() || admission.SourceFlows.Limited()
 		if err := e.putRule(r, record); err != nil {
 			return err
 		}

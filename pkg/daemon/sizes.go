@@ -16,6 +16,7 @@ const (
 	leastFrontends = 1 << 12
 	leastZoneNodes = 1 << 10
 	leastStatSlots = 8
+	leastRanges    = 1 << 16
 )
 
 // sizes are the data plane's capacities: twice what the configuration needs, so
@@ -32,6 +33,7 @@ func sizes(cfg *lb.Config, pinDir string) loader.Options {
 		Frontends: max(leastFrontends, roomy(need.Frontends)),
 		ZoneNodes: max(leastZoneNodes, roomy(need.ZoneNodes)),
 		StatSlots: max(leastStatSlots, powerOfTwo(need.StatSlots)),
+		Ranges:    max(leastRanges, roomy(2*need.Ranges)),
 	}
 	if p, ok := loader.PinnedSizes(pinDir); ok && fits(need, p) {
 		o.Members, o.Rules, o.Services, o.StatSlots = p.Members, p.Rules, p.Services, p.StatSlots
@@ -50,6 +52,7 @@ func needs(cfg *lb.Config) loader.Options {
 		perService[r.Service]++
 		n.StatSlots = max(n.StatSlots, perService[r.Service])
 		n.Frontends += 1 + uint32(len(r.Ports))/4
+		n.Ranges += uint32(len(r.Admission.AllowedSources))
 	}
 	// A prefix makes at most one node for each byte of it.
 	n.ZoneNodes = 2

@@ -32,7 +32,7 @@ func grown(n, r int) *lb.Config {
 func TestSizesHaveHeadroom(t *testing.T) {
 	small := loader.Options{
 		FlowEntries: 1 << 20, SelectSeed: 7, Members: 1 << 14, Rules: 1 << 12, Services: 1 << 10,
-		Frontends: 1 << 12, ZoneNodes: 1 << 10, StatSlots: 8,
+		Frontends: 1 << 12, ZoneNodes: 1 << 10, StatSlots: 8, Ranges: 1 << 16,
 	}
 	large := small
 	large.Members, large.StatSlots = 1<<15, 16

@@ -17,6 +17,7 @@ import (
 type counters interface {
 	Traffic(record uint32) (loader.Traffic, error)
 	ZoneTraffic(client, backend uint32) (loader.Traffic, error)
+	Refused(rule uint32) (loader.Refused, error)
 }
 
 // view shows the gateway at one moment in the words of the local API. newView
@@ -103,7 +104,34 @@ func (v *view) rules() ([]admin.ForwardingRule, error) {
 				return nil, err
 			}
 		}
+		var err error
+		if row.Admission, err = v.admission(r); err != nil {
+			return nil, err
+		}
 		out = append(out, row)
+	}
+	return out, nil
+}
+
+// admission is nil where a rule takes every new flow.
+func (v *view) admission(r controller.RuleStatus) (*admin.Admission, error) {
+	a := &r.Rule.Admission
+	if !a.Asks() {
+		return nil, nil
+	}
+	refused, err := v.counters.Refused(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &admin.Admission{
+		AllowedSourceRanges: []string{},
+		Flows:               admin.FlowRate(a.Flows), SourceFlows: admin.FlowRate(a.SourceFlows), SourcePrefixLength: a.SourcePrefix,
+		Refused: admin.Refused{
+			SourceNotAllowed: refused.NotAllowed, RateLimited: refused.Limited, SourceRateLimited: refused.SourceLimited,
+		},
+	}
+	for _, p := range a.AllowedSources {
+		out.AllowedSourceRanges = append(out.AllowedSourceRanges, p.String())
 	}
 	return out, nil
 }

@@ -29,6 +29,10 @@ func (fakeCounters) ZoneTraffic(client, backend uint32) (loader.Traffic, error) 
 	return loader.Traffic{Packets: n, Bytes: 100 * n}, nil
 }
 
+func (fakeCounters) Refused(rule uint32) (loader.Refused, error) {
+	return loader.Refused{NotAllowed: 1, Limited: 2, SourceLimited: uint64(rule)}, nil
+}
+
 var (
 	addr1 = netip.MustParseAddr("10.1.0.11")
 	addr2 = netip.MustParseAddr("10.9.0.11")
@@ -55,6 +59,12 @@ func testView() *view {
 		}}},
 		Rules: []controller.RuleStatus{{StatSlot: 1, Rule: lb.ForwardingRule{
 			Name: "web-vip", Service: "web", Address: netip.MustParsePrefix("192.0.2.10/32"), Protocol: lb.RuleTCP, Ports: []uint16{80},
+		}}, {ID: 7, StatSlot: 2, Rule: lb.ForwardingRule{
+			Name: "ssh-vip", Service: "ssh", Address: netip.MustParsePrefix("192.0.2.10/32"), Protocol: lb.RuleTCP, Ports: []uint16{22},
+			Admission: lb.Admission{
+				AllowedSources: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+				SourceFlows:    lb.FlowRate{PerSecond: 10, Burst: 20}, SourcePrefix: 24,
+			},
 		}}},
 		Zones: []controller.ZoneStatus{{Name: "zone-a", ID: 1}},
 	}
@@ -136,6 +146,12 @@ func TestServicesAndRulesAreCounted(t *testing.T) {
 	wantRules := []admin.ForwardingRule{{
 		Name: "web-vip", Address: "192.0.2.10", Protocol: "TCP", Ports: []uint16{80}, Service: "web",
 		Traffic: admin.Traffic{Packets: 26, Bytes: 2600, Flows: 2},
+	}, {
+		Name: "ssh-vip", Address: "192.0.2.10", Protocol: "TCP", Ports: []uint16{22}, Service: "ssh",
+		Admission: &admin.Admission{
+			AllowedSourceRanges: []string{"10.0.0.0/8"}, SourceFlows: admin.FlowRate{PerSecond: 10, Burst: 20}, SourcePrefixLength: 24,
+			Refused: admin.Refused{SourceNotAllowed: 1, RateLimited: 2, SourceRateLimited: 7},
+		},
 	}}
 	if diff := cmp.Diff(wantRules, rules); diff != "" || err != nil {
 		t.Errorf("rules, %v (-want +got):\n%s", err, diff)

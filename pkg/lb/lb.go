@@ -290,6 +290,7 @@ type ForwardingRule struct {
 	AllPorts          bool
 	Service           string
 	AllowGlobalAccess bool
+	Admission         Admission
 }
 
 // Route makes a forwarding rule the next hop of a static route.

@@ -43,6 +43,9 @@ type Options struct {
 	// Members, Rules, Services, Frontends and ZoneNodes are capacities
 	// (16384, 4096, 1024, 4096, 1024).
 	Members, Rules, Services, Frontends, ZoneNodes uint32
+	// Ranges is how many allowed source ranges all rules together can have,
+	// and Sources how many sources' rates are remembered (65536 each).
+	Ranges, Sources uint32
 	// StatSlots is how many rules of one service have counters of their own
 	// (8).
 	StatSlots uint32
@@ -70,11 +73,13 @@ type Datapath struct {
 	fronts  []lbFront
 	zones   []lbZoneNode
 	ports   []lbPort
+	admits  []lbAdmission
 	flows4  []lbBucket4
 	flows6  []lbBucket6
 	control lbControlState
 
 	tables   tableSet
+	ranges   rangeSets
 	mappings [][]byte
 	links    map[string]*attachment
 }
@@ -91,6 +96,8 @@ func (o *Options) setDefaults() {
 		{&o.Frontends, 1 << 12},
 		{&o.ZoneNodes, 1 << 10},
 		{&o.EchoPerSecond, 1000},
+		{&o.Ranges, 1 << 16},
+		{&o.Sources, 1 << 16},
 		{&o.StatSlots, 8},
 	} {
 		if *d.value == 0 {
@@ -148,6 +155,7 @@ func Load(o Options) (_ *Datapath, err error) {
 		return nil, fmt.Errorf("load datapath: %w", err)
 	}
 	d.tables = newTableSet(d.objs.L4lbTables)
+	d.ranges = newRangeSets(d.objs.L4lbRanges)
 	if err := pinned.pinNew(d); err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
 	}
@@ -204,6 +212,11 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 		lbMapL4lbFronts:  2 * frontSlots(o.Frontends),
 		lbMapL4lbZones:   2 * o.ZoneNodes,
 		lbMapL4lbPorts:   portSlots,
+
+		lbMapL4lbRefused:   o.Rules,
+		lbMapL4lbAdmission: o.Rules,
+		lbMapL4lbRanges:    o.Ranges,
+		lbMapL4lbSources:   o.Sources,
 	} {
 		spec.Maps[name].MaxEntries = entries
 	}

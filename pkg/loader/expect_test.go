@@ -152,6 +152,10 @@ func wantCounters(d *Datapath, want outcome, length int) counters {
 	if want.Reason != 0 || want.Verdict == VerdictPass {
 		c["reason "+want.Reason.String()] = 1
 	}
+	switch want.Reason {
+	case ReasonSourceNotAllowed, ReasonRateLimited, ReasonSourceRateLimited:
+		c[fmt.Sprintf("rule %d refused for %s", want.Rule, want.Reason)] = 1
+	}
 	for _, e := range want.events {
 		c["event "+e.String()]++
 	}
@@ -190,6 +194,12 @@ func readCounters(tb testing.TB, d *Datapath) counters {
 			add(name+"bytes", t.Bytes)
 			add(name+"flows", t.Flows)
 		}
+	}
+	for i, r := range perCPU[lbRefused](tb, d.objs.L4lbRefused) {
+		name := fmt.Sprintf("rule %d refused for ", i)
+		add(name+ReasonSourceNotAllowed.String(), r.NotAllowed)
+		add(name+ReasonRateLimited.String(), r.Limited)
+		add(name+ReasonSourceRateLimited.String(), r.SourceLimited)
 	}
 	for i, t := range perCPU[lbZoneTraffic](tb, d.objs.L4lbZstats) {
 		if t != (lbZoneTraffic{}) {

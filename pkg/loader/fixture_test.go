@@ -56,7 +56,7 @@ func load(tb testing.TB, o Options) *Datapath {
 	o.FlowEntries = cmp.Or(o.FlowEntries, 4096)
 	o.Members, o.Rules = cmp.Or(o.Members, 64), cmp.Or(o.Rules, 64)
 	o.Services, o.Frontends = cmp.Or(o.Services, 16), cmp.Or(o.Frontends, 64)
-	o.ZoneNodes = cmp.Or(o.ZoneNodes, 64)
+	o.ZoneNodes, o.Sources = cmp.Or(o.ZoneNodes, 64), cmp.Or(o.Sources, 4096)
 	d, err := Load(o)
 	if err != nil {
 		tb.Fatalf("load: %+v", err)

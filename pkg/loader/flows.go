@@ -16,44 +16,94 @@ const flowBusy = 3
 func (d *Datapath) EachFlow(f func(conntrack.Record) bool) {
 	for b := range d.flows4 {
 		for i := range d.flows4[b].Flow {
-			flow := &d.flows4[b].Flow[i]
-			value, used := flowValue(&flow.Value)
-			if !used {
-				continue
-			}
-			key, meta := flow.Key, flow.Meta
-			if atomic.LoadUint64(&flow.Value) != value {
-				continue
-			}
-			r := record(value, meta.Last, meta.Epoch, meta.Zone)
-			r.Src, r.Dst = netip.AddrFrom4(key.Saddr), netip.AddrFrom4(key.Daddr)
-			r.SrcPort, r.DstPort = swap16(key.Tail.Sport), swap16(key.Tail.Dport)
-			r.Protocol, r.Kind, r.Service = key.Tail.Proto, conntrack.Kind(key.Tail.Kind), key.Tail.Scope
-			if !f(r) {
+			if r, _, ok := d.flows4[b].read(i); ok && !f(r) {
 				return
 			}
 		}
 	}
 	for b := range d.flows6 {
 		for i := range d.flows6[b].Flow {
-			flow := &d.flows6[b].Flow[i]
-			value, used := flowValue(&flow.Value)
-			if !used {
-				continue
-			}
-			key, meta := flow.Key, flow.Meta
-			if atomic.LoadUint64(&flow.Value) != value {
-				continue
-			}
-			r := record(value, meta.Last, meta.Epoch, meta.Zone)
-			r.Src, r.Dst = netip.AddrFrom16(key.Saddr), netip.AddrFrom16(key.Daddr)
-			r.SrcPort, r.DstPort = swap16(key.Tail.Sport), swap16(key.Tail.Dport)
-			r.Protocol, r.Kind, r.Service = key.Tail.Proto, conntrack.Kind(key.Tail.Kind), key.Tail.Scope
-			if !f(r) {
+			if r, _, ok := d.flows6[b].read(i); ok && !f(r) {
 				return
 			}
 		}
 	}
+}
+
+// AmendFlows gives every entry to the rule whose id f returns, mostly its own; 0
+// removes it. Packets may write the tables meanwhile.
+func (d *Datapath) AmendFlows(f func(conntrack.Record) (rule uint32)) {
+	for b := range d.flows4 {
+		for i := range d.flows4[b].Flow {
+			if r, value, ok := d.flows4[b].read(i); ok {
+				amend(&d.flows4[b].Flow[i].Value, value, &r, f(r), func() conntrack.Record { return d.flows4[b].decode(i, value) })
+			}
+		}
+	}
+	for b := range d.flows6 {
+		for i := range d.flows6[b].Flow {
+			if r, value, ok := d.flows6[b].read(i); ok {
+				amend(&d.flows6[b].Flow[i].Value, value, &r, f(r), func() conntrack.Record { return d.flows6[b].decode(i, value) })
+			}
+		}
+	}
+}
+
+// amend changes the rule in an entry's value word as a packet would: it claims
+// the entry first. One that another flow has got since it was read, or whose
+// word has changed, is left as it is.
+func amend(word *uint64, value uint64, was *conntrack.Record, rule uint32, read func() conntrack.Record) {
+	if rule == was.Rule || !atomic.CompareAndSwapUint64(word, value, flowBusy<<24) {
+		return
+	}
+	is := read()
+	is.Last, is.Epoch, is.Zone = was.Last, was.Epoch, was.Zone
+	switch {
+	case is != *was:
+		atomic.StoreUint64(word, value)
+	case rule == 0:
+		atomic.StoreUint64(word, 0)
+	default:
+		atomic.StoreUint64(word, value&(1<<48-1)|uint64(rule)<<48)
+	}
+}
+
+// read returns an entry and its value word; ok is false where there is none, or
+// one that changes under the read.
+func (b *lbBucket4) read(i int) (r conntrack.Record, value uint64, ok bool) {
+	value, used := flowValue(&b.Flow[i].Value)
+	if !used {
+		return r, value, false
+	}
+	r = b.decode(i, value)
+	return r, value, atomic.LoadUint64(&b.Flow[i].Value) == value
+}
+
+func (b *lbBucket4) decode(i int, value uint64) conntrack.Record {
+	key, meta := b.Flow[i].Key, b.Flow[i].Meta
+	r := record(value, meta.Last, meta.Epoch, meta.Zone)
+	r.Src, r.Dst = netip.AddrFrom4(key.Saddr), netip.AddrFrom4(key.Daddr)
+	r.SrcPort, r.DstPort = swap16(key.Tail.Sport), swap16(key.Tail.Dport)
+	r.Protocol, r.Kind, r.Service = key.Tail.Proto, conntrack.Kind(key.Tail.Kind), key.Tail.Scope
+	return r
+}
+
+func (b *lbBucket6) read(i int) (r conntrack.Record, value uint64, ok bool) {
+	value, used := flowValue(&b.Flow[i].Value)
+	if !used {
+		return r, value, false
+	}
+	r = b.decode(i, value)
+	return r, value, atomic.LoadUint64(&b.Flow[i].Value) == value
+}
+
+func (b *lbBucket6) decode(i int, value uint64) conntrack.Record {
+	key, meta := b.Flow[i].Key, b.Flow[i].Meta
+	r := record(value, meta.Last, meta.Epoch, meta.Zone)
+	r.Src, r.Dst = netip.AddrFrom16(key.Saddr), netip.AddrFrom16(key.Daddr)
+	r.SrcPort, r.DstPort = swap16(key.Tail.Sport), swap16(key.Tail.Dport)
+	r.Protocol, r.Kind, r.Service = key.Tail.Proto, conntrack.Kind(key.Tail.Kind), key.Tail.Scope
+	return r
 }
 
 // flowValue reads an entry's value word; used is false where there is no entry, or

@@ -13,6 +13,18 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type lbAdmission struct {
+	_           structs.HostLayout
+	FullAt      uint64
+	Cost        uint64
+	Burst       uint64
+	SourceCost  uint64
+	SourceBurst uint64
+	SourceMask  [2]uint64
+	Ranges      uint32
+	Edition     uint32
+}
+
 type lbBucket4 struct {
 	_    structs.HostLayout
 	Flow [4]struct {
@@ -147,25 +159,42 @@ type lbPort struct {
 	Reserved1 uint32
 }
 
+type lbRangeKey struct {
+	_      structs.HostLayout
+	Length uint32
+	Ranges uint32
+	Addr   [16]uint8
+}
+
 type lbReason uint32
 
 const (
-	lbReasonREASON_NONE              lbReason = 0
-	lbReasonREASON_MALFORMED         lbReason = 1
-	lbReasonREASON_FRAGMENT          lbReason = 2
-	lbReasonREASON_ICMP_ERROR        lbReason = 3
-	lbReasonREASON_EXTENSION_HEADER  lbReason = 4
-	lbReasonREASON_ARP_REPLY         lbReason = 5
-	lbReasonREASON_ND_REPLY          lbReason = 6
-	lbReasonREASON_ECHO_REPLY        lbReason = 7
-	lbReasonREASON_NO_RULE           lbReason = 8
-	lbReasonREASON_NO_BACKEND        lbReason = 9
-	lbReasonREASON_OTHER_REGION      lbReason = 10
-	lbReasonREASON_NO_NEIGHBOUR      lbReason = 11
-	lbReasonREASON_ECHO_RATE_LIMITED lbReason = 12
-	lbReasonREASON_INTERNAL          lbReason = 13
-	lbReasonREASON_MAX               lbReason = 14
+	lbReasonREASON_NONE                lbReason = 0
+	lbReasonREASON_MALFORMED           lbReason = 1
+	lbReasonREASON_FRAGMENT            lbReason = 2
+	lbReasonREASON_ICMP_ERROR          lbReason = 3
+	lbReasonREASON_EXTENSION_HEADER    lbReason = 4
+	lbReasonREASON_ARP_REPLY           lbReason = 5
+	lbReasonREASON_ND_REPLY            lbReason = 6
+	lbReasonREASON_ECHO_REPLY          lbReason = 7
+	lbReasonREASON_NO_RULE             lbReason = 8
+	lbReasonREASON_NO_BACKEND          lbReason = 9
+	lbReasonREASON_OTHER_REGION        lbReason = 10
+	lbReasonREASON_NO_NEIGHBOUR        lbReason = 11
+	lbReasonREASON_ECHO_RATE_LIMITED   lbReason = 12
+	lbReasonREASON_INTERNAL            lbReason = 13
+	lbReasonREASON_SOURCE_NOT_ALLOWED  lbReason = 14
+	lbReasonREASON_RATE_LIMITED        lbReason = 15
+	lbReasonREASON_SOURCE_RATE_LIMITED lbReason = 16
+	lbReasonREASON_MAX                 lbReason = 17
 )
+
+type lbRefused struct {
+	_             structs.HostLayout
+	NotAllowed    uint64
+	Limited       uint64
+	SourceLimited uint64
+}
 
 type lbRule struct {
 	_            structs.HostLayout
@@ -179,6 +208,13 @@ type lbRule struct {
 	Kind         uint8
 	Flags        uint8
 	Reserved     [13]uint8
+}
+
+type lbSourceKey struct {
+	_       structs.HostLayout
+	Prefix  [2]uint64
+	Rule    uint32
+	Edition uint32
 }
 
 type lbTraceRecord struct {
@@ -213,6 +249,7 @@ type lbZoneTraffic struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	lbMapL4lbAdmission   = "l4lb_admission"
 	lbMapL4lbEcho        = "l4lb_echo"
 	lbMapL4lbEvents      = "l4lb_events"
 	lbMapL4lbFlows4      = "l4lb_flows4"
@@ -222,8 +259,11 @@ const (
 	lbMapL4lbNames       = "l4lb_names"
 	lbMapL4lbPicks       = "l4lb_picks"
 	lbMapL4lbPorts       = "l4lb_ports"
+	lbMapL4lbRanges      = "l4lb_ranges"
 	lbMapL4lbReasons     = "l4lb_reasons"
+	lbMapL4lbRefused     = "l4lb_refused"
 	lbMapL4lbRules       = "l4lb_rules"
+	lbMapL4lbSources     = "l4lb_sources"
 	lbMapL4lbStats       = "l4lb_stats"
 	lbMapL4lbTables      = "l4lb_tables"
 	lbMapL4lbZones       = "l4lb_zones"
@@ -294,21 +334,25 @@ type lbProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lbMapSpecs struct {
-	L4lbEcho    *ebpf.MapSpec `ebpf:"l4lb_echo"`
-	L4lbEvents  *ebpf.MapSpec `ebpf:"l4lb_events"`
-	L4lbFlows4  *ebpf.MapSpec `ebpf:"l4lb_flows4"`
-	L4lbFlows6  *ebpf.MapSpec `ebpf:"l4lb_flows6"`
-	L4lbFronts  *ebpf.MapSpec `ebpf:"l4lb_fronts"`
-	L4lbMembers *ebpf.MapSpec `ebpf:"l4lb_members"`
-	L4lbNames   *ebpf.MapSpec `ebpf:"l4lb_names"`
-	L4lbPicks   *ebpf.MapSpec `ebpf:"l4lb_picks"`
-	L4lbPorts   *ebpf.MapSpec `ebpf:"l4lb_ports"`
-	L4lbReasons *ebpf.MapSpec `ebpf:"l4lb_reasons"`
-	L4lbRules   *ebpf.MapSpec `ebpf:"l4lb_rules"`
-	L4lbStats   *ebpf.MapSpec `ebpf:"l4lb_stats"`
-	L4lbTables  *ebpf.MapSpec `ebpf:"l4lb_tables"`
-	L4lbZones   *ebpf.MapSpec `ebpf:"l4lb_zones"`
-	L4lbZstats  *ebpf.MapSpec `ebpf:"l4lb_zstats"`
+	L4lbAdmission *ebpf.MapSpec `ebpf:"l4lb_admission"`
+	L4lbEcho      *ebpf.MapSpec `ebpf:"l4lb_echo"`
+	L4lbEvents    *ebpf.MapSpec `ebpf:"l4lb_events"`
+	L4lbFlows4    *ebpf.MapSpec `ebpf:"l4lb_flows4"`
+	L4lbFlows6    *ebpf.MapSpec `ebpf:"l4lb_flows6"`
+	L4lbFronts    *ebpf.MapSpec `ebpf:"l4lb_fronts"`
+	L4lbMembers   *ebpf.MapSpec `ebpf:"l4lb_members"`
+	L4lbNames     *ebpf.MapSpec `ebpf:"l4lb_names"`
+	L4lbPicks     *ebpf.MapSpec `ebpf:"l4lb_picks"`
+	L4lbPorts     *ebpf.MapSpec `ebpf:"l4lb_ports"`
+	L4lbRanges    *ebpf.MapSpec `ebpf:"l4lb_ranges"`
+	L4lbReasons   *ebpf.MapSpec `ebpf:"l4lb_reasons"`
+	L4lbRefused   *ebpf.MapSpec `ebpf:"l4lb_refused"`
+	L4lbRules     *ebpf.MapSpec `ebpf:"l4lb_rules"`
+	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
+	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
+	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
+	L4lbZones     *ebpf.MapSpec `ebpf:"l4lb_zones"`
+	L4lbZstats    *ebpf.MapSpec `ebpf:"l4lb_zstats"`
 }
 
 // lbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -351,25 +395,30 @@ func (o *lbObjects) Close() error {
 //
 // It can be passed to loadLbObjects or ebpf.CollectionSpec.LoadAndAssign.
 type lbMaps struct {
-	L4lbEcho    *ebpf.Map `ebpf:"l4lb_echo"`
-	L4lbEvents  *ebpf.Map `ebpf:"l4lb_events"`
-	L4lbFlows4  *ebpf.Map `ebpf:"l4lb_flows4"`
-	L4lbFlows6  *ebpf.Map `ebpf:"l4lb_flows6"`
-	L4lbFronts  *ebpf.Map `ebpf:"l4lb_fronts"`
-	L4lbMembers *ebpf.Map `ebpf:"l4lb_members"`
-	L4lbNames   *ebpf.Map `ebpf:"l4lb_names"`
-	L4lbPicks   *ebpf.Map `ebpf:"l4lb_picks"`
-	L4lbPorts   *ebpf.Map `ebpf:"l4lb_ports"`
-	L4lbReasons *ebpf.Map `ebpf:"l4lb_reasons"`
-	L4lbRules   *ebpf.Map `ebpf:"l4lb_rules"`
-	L4lbStats   *ebpf.Map `ebpf:"l4lb_stats"`
-	L4lbTables  *ebpf.Map `ebpf:"l4lb_tables"`
-	L4lbZones   *ebpf.Map `ebpf:"l4lb_zones"`
-	L4lbZstats  *ebpf.Map `ebpf:"l4lb_zstats"`
+	L4lbAdmission *ebpf.Map `ebpf:"l4lb_admission"`
+	L4lbEcho      *ebpf.Map `ebpf:"l4lb_echo"`
+	L4lbEvents    *ebpf.Map `ebpf:"l4lb_events"`
+	L4lbFlows4    *ebpf.Map `ebpf:"l4lb_flows4"`
+	L4lbFlows6    *ebpf.Map `ebpf:"l4lb_flows6"`
+	L4lbFronts    *ebpf.Map `ebpf:"l4lb_fronts"`
+	L4lbMembers   *ebpf.Map `ebpf:"l4lb_members"`
+	L4lbNames     *ebpf.Map `ebpf:"l4lb_names"`
+	L4lbPicks     *ebpf.Map `ebpf:"l4lb_picks"`
+	L4lbPorts     *ebpf.Map `ebpf:"l4lb_ports"`
+	L4lbRanges    *ebpf.Map `ebpf:"l4lb_ranges"`
+	L4lbReasons   *ebpf.Map `ebpf:"l4lb_reasons"`
+	L4lbRefused   *ebpf.Map `ebpf:"l4lb_refused"`
+	L4lbRules     *ebpf.Map `ebpf:"l4lb_rules"`
+	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
+	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
+	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
+	L4lbZones     *ebpf.Map `ebpf:"l4lb_zones"`
+	L4lbZstats    *ebpf.Map `ebpf:"l4lb_zstats"`
 }
 
 func (m *lbMaps) Close() error {
 	return _LbClose(
+		m.L4lbAdmission,
 		m.L4lbEcho,
 		m.L4lbEvents,
 		m.L4lbFlows4,
@@ -379,8 +428,11 @@ func (m *lbMaps) Close() error {
 		m.L4lbNames,
 		m.L4lbPicks,
 		m.L4lbPorts,
+		m.L4lbRanges,
 		m.L4lbReasons,
+		m.L4lbRefused,
 		m.L4lbRules,
+		m.L4lbSources,
 		m.L4lbStats,
 		m.L4lbTables,
 		m.L4lbZones,

@@ -29,7 +29,7 @@ func mapArray[T any](d *Datapath, m *ebpf.Map) ([]T, error) {
 }
 
 func (d *Datapath) mapMemory() error {
-	var errs [8]error
+	var errs [9]error
 	d.members, errs[0] = mapArray[lbMember](d, d.objs.L4lbMembers)
 	d.rules, errs[1] = mapArray[lbRule](d, d.objs.L4lbRules)
 	d.fronts, errs[2] = mapArray[lbFront](d, d.objs.L4lbFronts)
@@ -38,6 +38,7 @@ func (d *Datapath) mapMemory() error {
 	d.flows4, errs[5] = mapArray[lbBucket4](d, d.objs.L4lbFlows4)
 	d.flows6, errs[6] = mapArray[lbBucket6](d, d.objs.L4lbFlows6)
 	d.picks, errs[7] = mapArray[lbPick](d, d.objs.L4lbPicks)
+	d.admits, errs[8] = mapArray[lbAdmission](d, d.objs.L4lbAdmission)
 	return errors.Join(errs[:]...)
 }
 
@@ -48,6 +49,6 @@ func (d *Datapath) unmapMemory() error {
 	}
 	d.mappings = nil
 	d.members, d.rules, d.picks, d.fronts, d.zones, d.ports = nil, nil, nil, nil, nil, nil
-	d.flows4, d.flows6 = nil, nil
+	d.flows4, d.flows6, d.admits = nil, nil, nil
 	return errors.Join(errs...)
 }

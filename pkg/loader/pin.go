@@ -16,7 +16,7 @@ import (
 // effect when that program replaces the old one.
 var pinnedMaps = []string{
 	lbMapL4lbFlows4, lbMapL4lbFlows6, lbMapL4lbMembers, lbMapL4lbRules,
-	lbMapL4lbStats, lbMapL4lbZstats, lbMapL4lbReasons, lbMapL4lbEvents, lbMapL4lbNames,
+	lbMapL4lbStats, lbMapL4lbZstats, lbMapL4lbReasons, lbMapL4lbEvents, lbMapL4lbRefused, lbMapL4lbNames,
 }
 
 // pinned is what an earlier process left in a pin directory.
@@ -126,7 +126,7 @@ func (o *lbObjects) byName() map[string]*ebpf.Map {
 		lbMapL4lbMembers: o.L4lbMembers, lbMapL4lbRules: o.L4lbRules,
 		lbMapL4lbStats: o.L4lbStats, lbMapL4lbZstats: o.L4lbZstats,
 		lbMapL4lbReasons: o.L4lbReasons, lbMapL4lbEvents: o.L4lbEvents,
-		lbMapL4lbNames: o.L4lbNames,
+		lbMapL4lbRefused: o.L4lbRefused, lbMapL4lbNames: o.L4lbNames,
 	}
 }
 

@@ -8,6 +8,13 @@ type Reason uint32
 // ReasonMax is the number of reasons.
 const ReasonMax = Reason(lbReasonREASON_MAX)
 
+// The reasons that refuse a rule's new flows; Refused counts them by rule.
+const (
+	ReasonSourceNotAllowed  = Reason(lbReasonREASON_SOURCE_NOT_ALLOWED)
+	ReasonRateLimited       = Reason(lbReasonREASON_RATE_LIMITED)
+	ReasonSourceRateLimited = Reason(lbReasonREASON_SOURCE_RATE_LIMITED)
+)
+
 var reasonNames = [ReasonMax]string{
 	lbReasonREASON_NONE:              "",
 	lbReasonREASON_MALFORMED:         "MALFORMED",
@@ -23,6 +30,10 @@ var reasonNames = [ReasonMax]string{
 	lbReasonREASON_NO_NEIGHBOUR:      "NO_NEIGHBOUR",
 	lbReasonREASON_ECHO_RATE_LIMITED: "ECHO_RATE_LIMITED",
 	lbReasonREASON_INTERNAL:          "INTERNAL",
+
+	lbReasonREASON_SOURCE_NOT_ALLOWED:  "SOURCE_NOT_ALLOWED",
+	lbReasonREASON_RATE_LIMITED:        "RATE_LIMITED",
+	lbReasonREASON_SOURCE_RATE_LIMITED: "SOURCE_RATE_LIMITED",
 }
 
 // String is the metric label; "" for packets that were forwarded or are not ours.

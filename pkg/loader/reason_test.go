@@ -61,6 +61,24 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		}
 		return f, VerdictDrop
 	},
+	lbReasonREASON_SOURCE_NOT_ALLOWED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		allow(t, d, ruleTCP80, "10.0.0.0/8")
+		return webFrame(t), VerdictDrop
+	},
+	lbReasonREASON_RATE_LIMITED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		limit(t, d, ruleTCP80, Admission{Flows: FlowRate{PerSecond: 1, Burst: 1}})
+		setFixturePick(t, d, 0, memberA)
+		send(t, d, webFrame(t), started(memberA, ruleTCP80, 0, newOther))
+		forgetFlows(d)
+		return webFrame(t), VerdictDrop
+	},
+	lbReasonREASON_SOURCE_RATE_LIMITED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		limit(t, d, ruleTCP80, Admission{SourceFlows: FlowRate{PerSecond: 1, Burst: 1}, SourceBits: 128})
+		setFixturePick(t, d, 0, memberA)
+		send(t, d, webFrame(t), started(memberA, ruleTCP80, 0, newOther))
+		forgetFlows(d)
+		return webFrame(t), VerdictDrop
+	},
 }
 
 func webFrame(t *testing.T) frame {
@@ -124,7 +142,7 @@ func TestReasonsAndFlowEventsAreNamedAsInC(t *testing.T) {
 	if len(reasons) != int(ReasonMax)+1 || len(flowEvents) != int(FlowEventMax)+1 {
 		t.Errorf("%d reasons and %d flow events in C", len(reasons)-1, len(flowEvents)-1)
 	}
-	if Reason(ReasonMax).String() != "REASON_14" || FlowEvent(FlowEventMax).String() != "event_6" {
+	if Reason(ReasonMax).String() != "REASON_17" || FlowEvent(FlowEventMax).String() != "event_6" {
 		t.Errorf("beyond the end: %s, %s", ReasonMax, FlowEventMax)
 	}
 }

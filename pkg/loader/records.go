@@ -108,9 +108,17 @@ type Rule struct {
 	Affinity            Affinity
 	Kind                FlowKind // FlowPorts, or a PER_SESSION kind
 	GlobalAccess        bool
+	// SourceFilter and RateLimited have the program look at the rule's
+	// Admission.
+	SourceFilter, RateLimited bool
 }
 
-const ruleGlobalAccess = 1
+// RULE_ of bpf/include/types.h.
+const (
+	ruleGlobalAccess = 1 << 0
+	ruleSourceFilter = 1 << 2
+	ruleRateLimited  = 1 << 3
+)
 
 // SetRule writes the record of a rule id.
 func (d *Datapath) SetRule(id uint32, r Rule) error {
@@ -122,8 +130,12 @@ func (d *Datapath) SetRule(id uint32, r Rule) error {
 		Epoch: r.Epoch, ServiceEpoch: r.ServiceEpoch, Service: r.Service,
 		StatSlot: r.StatSlot, Affinity: uint8(r.Affinity), Kind: uint8(r.Kind),
 	}
-	if r.GlobalAccess {
-		record.Flags = ruleGlobalAccess
+	for flag, set := range map[uint8]bool{
+		ruleGlobalAccess: r.GlobalAccess, ruleSourceFilter: r.SourceFilter, ruleRateLimited: r.RateLimited,
+	} {
+		if set {
+			record.Flags |= flag
+		}
 	}
 	d.rules[id] = record
 	return nil
@@ -136,6 +148,7 @@ func (d *Datapath) Rule(id uint32) Rule {
 		Service: r.Service, Epoch: r.Epoch, ServiceEpoch: r.ServiceEpoch, StatSlot: r.StatSlot,
 		IdleTicks: r.Idle, Affinity: Affinity(r.Affinity), Kind: FlowKind(r.Kind),
 		GlobalAccess: r.Flags&ruleGlobalAccess != 0,
+		SourceFilter: r.Flags&ruleSourceFilter != 0, RateLimited: r.Flags&ruleRateLimited != 0,
 	}
 }
 

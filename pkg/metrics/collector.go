@@ -23,6 +23,7 @@ type Collector struct {
 	failed  uint64
 	traffic *ledger[uint32, trafficOwner]
 	zones   *ledger[zoneRecord, zoneOwner]
+	refused *ledger[uint32, string] // by rule
 	checks  *ledger[checkRecord, checkOwner]
 	askers  map[asker]healthcheck.Target // at the last reading
 }
@@ -45,7 +46,7 @@ type (
 func New(o Options) *Collector {
 	return &Collector{
 		opts: o, d: newDescriptions(), traffic: newLedger[uint32, trafficOwner](),
-		zones: newLedger[zoneRecord, zoneOwner](), checks: newLedger[checkRecord, checkOwner](),
+		zones: newLedger[zoneRecord, zoneOwner](), refused: newLedger[uint32, string](), checks: newLedger[checkRecord, checkOwner](),
 	}
 }
 
@@ -66,6 +67,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	if snapshot := c.opts.State.Snapshot(); snapshot != nil {
 		c.collectTraffic(s, snapshot)
 		c.collectZones(s, snapshot)
+		c.collectRefused(s, snapshot)
 		c.collectServices(s, snapshot)
 	}
 	c.collectDatapath(s)

@@ -85,6 +85,10 @@ func TestEverythingThatIsCountedIsShown(t *testing.T) {
 		"zone_packets_total{backend_zone=none,client_zone=zone-a}": 0, "zone_bytes_total{backend_zone=none,client_zone=zone-a}": 0,
 		"zone_packets_total{backend_zone=none,client_zone=none}": 0, "zone_bytes_total{backend_zone=none,client_zone=none}": 0,
 
+		"rule_refused_packets_total{reason=SOURCE_NOT_ALLOWED,rule=web-vip}":  1,
+		"rule_refused_packets_total{reason=RATE_LIMITED,rule=web-vip}":        2,
+		"rule_refused_packets_total{reason=SOURCE_RATE_LIMITED,rule=web-vip}": 3,
+
 		"flow_table_capacity_entries{}":                        4096,
 		"service_eligible_backends{family=ipv4,service=web}":   1,
 		"health_probes_in_flight{}":                            2,
@@ -180,9 +184,9 @@ func TestFailedReadingsAreCountedAndTheRestIsShown(t *testing.T) {
 	f := newFixture()
 	f.counters.broken = true
 	got := flatten(gather(t, f.registry(t)))
-	// Two backends, four pairs of zones, reasons and events.
-	if n := got["collection_errors_total{}"]; n != 8 {
-		t.Errorf("collection_errors_total = %v, want 8", n)
+	// Two backends, four pairs of zones, refusals, reasons and events.
+	if n := got["collection_errors_total{}"]; n != 9 {
+		t.Errorf("collection_errors_total = %v, want 9", n)
 	}
 	if got["gateway_ready{}"] != 1 || got["health_probes_in_flight{}"] != 2 {
 		t.Error("what could be read is not shown")
@@ -245,7 +249,7 @@ func TestProbesCountOnceWhenParametersChange(t *testing.T) {
 	back := healthcheck.Status{Target: changed.Target, Checks: []string{"hc"}, Results: map[healthcheck.Detail]uint64{healthcheck.DetailHealthy: 2}}
 	f.checks.snapshot.Targets = []healthcheck.Status{back}
 	if got := value(); got != 8 {
-		t.Errorf("when it came back %v, want 8", got)
+		t.Errorf("when it came back %v, want 9", got)
 	}
 }
 

@@ -13,7 +13,8 @@ func verdictOf(r loader.Reason) string {
 		return "pass"
 	case "ARP_REPLY", "ND_REPLY", "ECHO_REPLY":
 		return "answer"
-	case "NO_RULE", "NO_BACKEND", "OTHER_REGION", "NO_NEIGHBOUR", "ECHO_RATE_LIMITED":
+	case "NO_RULE", "NO_BACKEND", "OTHER_REGION", "NO_NEIGHBOUR", "ECHO_RATE_LIMITED",
+		"SOURCE_NOT_ALLOWED", "RATE_LIMITED", "SOURCE_RATE_LIMITED":
 		return "drop"
 	case "INTERNAL":
 		return "abort"

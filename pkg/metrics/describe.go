@@ -30,6 +30,7 @@ type descriptions struct {
 	trafficPackets, trafficBytes, trafficFlows   description
 	zonePackets, zoneBytes                       description
 	packets, flowEvents, flowCapacity            description
+	ruleRefused                                  description
 	serviceBackends, serviceEligible, serviceSet description
 	backendState, backendReachable               description
 	backendWeight                                description
@@ -53,6 +54,8 @@ func newDescriptions() *descriptions {
 		trafficFlows:   counter("traffic_flows_total", "Packets sent to a backend that followed no tracked flow.", trafficLabels()...),
 		zonePackets:    counter("zone_packets_total", "Packets from clients of a zone to backends of a zone.", "client_zone", "backend_zone"),
 		zoneBytes:      counter("zone_bytes_total", "Bytes of whole frames from clients of a zone to backends of a zone.", "client_zone", "backend_zone"),
+
+		ruleRefused: counter("rule_refused_packets_total", "Packets of new flows that a forwarding rule with source ranges or limits did not take.", "rule", "reason"),
 
 		packets:      counter("datapath_packets_total", "Packets that were not forwarded, by what became of them and why.", "verdict", "reason"),
 		flowEvents:   counter("flow_events_total", "What happened to the flow tables.", "event"),
@@ -89,7 +92,7 @@ func (d *descriptions) all() []description {
 	return []description{
 		d.buildInfo, d.ready, d.interfaceAttached, d.configReloads, d.configRefused, d.configSince, d.errors,
 		d.trafficPackets, d.trafficBytes, d.trafficFlows, d.zonePackets, d.zoneBytes,
-		d.packets, d.flowEvents, d.flowCapacity, d.serviceBackends, d.serviceEligible, d.serviceSet,
+		d.ruleRefused, d.packets, d.flowEvents, d.flowCapacity, d.serviceBackends, d.serviceEligible, d.serviceSet,
 		d.backendState, d.backendReachable, d.backendWeight,
 		d.probes, d.probeDuration, d.probeLateness, d.probesInFlight, d.probesWaiting, d.neighbours,
 		d.transitions, d.damped, d.targetSince,

@@ -37,6 +37,10 @@ func (f *fakeCounters) ZoneTraffic(client, backend uint32) (loader.Traffic, erro
 	return f.zones[[2]uint32{client, backend}], f.err()
 }
 
+func (f *fakeCounters) Refused(rule uint32) (loader.Refused, error) {
+	return loader.Refused{NotAllowed: 1, Limited: 2, SourceLimited: 3}, f.err()
+}
+
 func (f *fakeCounters) Reasons() (out [loader.ReasonMax]uint64, err error) {
 	for i := range out {
 		out[i] = uint64(100 + i)
@@ -86,7 +90,9 @@ func newFixture() *fixture {
 		Services: []controller.ServiceStatus{{Name: "web", Kind: selector.HealthyPrimaries, Members: []controller.MemberStatus{
 			member("web-a-1", "10.1.0.11", "zone-a", 8, lb.Healthy), member("web-x-1", "10.9.0.11", "", 16, lb.Unhealthy),
 		}}},
-		Rules: []controller.RuleStatus{{Rule: lb.ForwardingRule{Name: "web-vip", Service: "web"}, StatSlot: 1}},
+		Rules: []controller.RuleStatus{{Rule: lb.ForwardingRule{
+			Name: "web-vip", Service: "web", Admission: lb.Admission{Flows: lb.FlowRate{PerSecond: 1, Burst: 1}},
+		}, StatSlot: 1}},
 		Zones: []controller.ZoneStatus{{Name: "zone-a", ID: 1}},
 	}
 	target := healthcheck.Target{Addr: netip.MustParseAddr("10.1.0.11"), Check: lb.HealthCheck{Type: lb.CheckTCP, Port: 80}}

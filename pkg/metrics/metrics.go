@@ -22,6 +22,7 @@ import (
 type Counters interface {
 	Traffic(record uint32) (loader.Traffic, error)
 	ZoneTraffic(client, backend uint32) (loader.Traffic, error)
+	Refused(rule uint32) (loader.Refused, error)
 	Reasons() ([loader.ReasonMax]uint64, error)
 	FlowEvents() ([loader.FlowEventMax]uint64, error)
 	// FlowCapacity is how many entries each family's table has room for.

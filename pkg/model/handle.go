@@ -60,13 +60,23 @@ func (m *Model) Handle(p *Packet, now time.Time) Result {
 		return Result{Verdict: Drop, Reason: ReasonNoRule, Flow: FlowNone}
 	}
 	u := m.unitOf(rule)
+	if p.opens() || !u.coarse() {
+		if reason := m.admit(p, rule, now); reason != "" {
+			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
+		}
+	}
 	if u.coarse() {
 		if p.opens() {
 			delete(m.connections, connection) // one that another rule made
 		}
-		if e := m.sessions[u.sessionOf(p)]; e != nil && m.inTime(e, now) {
+		if e := m.sessions[u.sessionOf(p)]; e != nil && m.inTime(e, now) && rule.Admission.Allows(p.Src) {
 			e.last = now
 			return e.result(rule.Name)
+		}
+		if !p.opens() {
+			if reason := m.admit(p, rule, now); reason != "" {
+				return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
+			}
 		}
 	}
 	return m.begin(p, rule, u, now)

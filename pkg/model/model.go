@@ -17,6 +17,9 @@
 //     another address, protocol or service or a port less, ends its connections.
 //   - PER_SESSION entries with a coarse key belong to the service, whose rules
 //     share them. They end with the service, or when its key changes meaning.
+//   - A rule's source ranges and rates concern new connections: a SYN, and what
+//     follows no entry. Of the sources that a reload leaves out the entries end.
+//     Limits that change begin with full buckets.
 //   - The region rule and the zone of a client concern new connections only.
 //   - A reload that changes the idle timeout is good for older entries too. That
 //     one which ran out before comes back by it can not be relied on.
@@ -42,6 +45,8 @@ type Model struct {
 
 	connections map[connectionKey]*entry
 	sessions    map[sessionKey]*entry
+	rates       map[string]*bucket // by rule
+	sourceRates map[sourceKey]*bucket
 
 	deadline time.Time         // the first end of a drain; zero for none
 	tables   map[string]*table // by what they are filled from
@@ -56,6 +61,7 @@ func New() *Model {
 		cfg: &lb.Config{}, units: map[unitKey]*unit{}, drained: map[drainKey]bool{},
 		reachable: map[netip.Addr]bool{}, tables: map[string]*table{},
 		connections: map[connectionKey]*entry{}, sessions: map[sessionKey]*entry{},
+		rates: map[string]*bucket{}, sourceRates: map[sourceKey]*bucket{},
 	}
 }
 

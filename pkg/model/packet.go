@@ -92,6 +92,10 @@ const (
 	ReasonNoRule      = "NO_RULE"
 	ReasonNoBackend   = "NO_BACKEND"
 	ReasonOtherRegion = "OTHER_REGION"
+
+	ReasonSourceNotAllowed  = "SOURCE_NOT_ALLOWED"
+	ReasonRateLimited       = "RATE_LIMITED"
+	ReasonSourceRateLimited = "SOURCE_RATE_LIMITED"
 )
 
 // Result is what was decided about a packet; fields are empty where the packet

@@ -77,6 +77,8 @@ func (m *Model) SetConfig(cfg *lb.Config, now time.Time) {
 		}
 	}
 	m.endByRules(old)
+	m.endBySources()
+	m.renewRates(old)
 	m.forgetDrains()
 }
 

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -180,6 +181,47 @@ func changeRule(r random, cfg *lb.Config, f *lb.ForwardingRule) {
 	f.Service = cfg.Services[r.IntN(len(cfg.Services))].Name
 	f.AllowGlobalAccess = r.oneIn(2)
 	changePorts(r, f)
+	changeAdmission(r, f)
+}
+
+// changeAdmission has rates whose flows take whole sixteenths of a nanosecond
+// each: the program rounds others down.
+func changeAdmission(r random, f *lb.ForwardingRule) {
+	f.Admission = lb.Admission{}
+	rate := func() lb.FlowRate {
+		return lb.FlowRate{PerSecond: choose[uint32](r, 1, 2, 5, 20), Burst: choose[uint32](r, 1, 2, 7)}
+	}
+	if r.oneIn(4) {
+		f.Admission.AllowedSources = sources(r, f.Address.Addr().Is4())
+	}
+	if r.oneIn(6) {
+		f.Admission.Flows = rate()
+	}
+	if r.oneIn(6) {
+		f.Admission.SourceFlows, f.Admission.SourcePrefix = rate(), choose(r, 16, 24, 32)
+	}
+}
+
+// sources are client ranges of a family, some of them longer or shorter.
+func sources(r random, ipv4 bool) []netip.Prefix {
+	var list []netip.Prefix
+	for _, p := range clientRanges {
+		if p.Addr().Is4() != ipv4 || r.oneIn(3) {
+			continue
+		}
+		if r.oneIn(3) {
+			p, _ = p.Addr().Prefix(min(p.Bits()+r.IntN(17)-8, p.Addr().BitLen()))
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		list = append(list, netip.PrefixFrom(choose(r, clients[0], clients[9]), 16).Masked())
+		if list[0].Addr().Is4() != ipv4 {
+			return sources(r, ipv4)
+		}
+	}
+	slices.SortFunc(list, netip.Prefix.Compare)
+	return slices.Compact(list)
 }
 
 func changePorts(r random, f *lb.ForwardingRule) {

@@ -124,7 +124,7 @@ func changeSomeRule(r random, cfg *lb.Config) {
 	}
 	i := r.IntN(len(cfg.Rules))
 	f := cfg.Rules[i]
-	switch r.IntN(4) {
+	switch r.IntN(7) {
 	case 0:
 		changeRule(r, cfg, &f)
 	case 1:
@@ -133,6 +133,8 @@ func changeSomeRule(r random, cfg *lb.Config) {
 		f.AllowGlobalAccess = !f.AllowGlobalAccess
 	case 3:
 		f.Service = cfg.Services[r.IntN(len(cfg.Services))].Name
+	default:
+		changeAdmission(r, &f)
 	}
 	if !collides(cfg, &f) {
 		cfg.Rules[i] = f

@@ -126,8 +126,8 @@ func describeConfig(c *lb.Config) string {
 			s.DrainTimeout, s.HealthCheck, s.Zonal, pointee(s.Failover), s.Backends)
 	}
 	for _, r := range c.Rules {
-		fmt.Fprintf(&b, "       rule %s %s %s ports %v all %v -> %s global %v\n",
-			r.Name, r.Address, r.Protocol, r.Ports, r.AllPorts, r.Service, r.AllowGlobalAccess)
+		fmt.Fprintf(&b, "       rule %s %s %s ports %v all %v -> %s global %v admission %+v\n",
+			r.Name, r.Address, r.Protocol, r.Ports, r.AllPorts, r.Service, r.AllowGlobalAccess, r.Admission)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -60,6 +60,7 @@ func (t tally) check(tb testing.TB) {
 	for _, what := range []string{
 		"PASS", string(model.FlowHit), string(model.FlowNew), model.ReasonFragment, model.ReasonICMPError,
 		model.ReasonEchoReply, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion,
+		model.ReasonSourceNotAllowed, model.ReasonRateLimited, model.ReasonSourceRateLimited,
 	} {
 		if t.seen[what]*1000 < t.packets {
 			tb.Errorf("only %d of %d packets are %s", t.seen[what], t.packets, what)

@@ -44,7 +44,7 @@ type backendName struct {
 
 func newWorld(flowSeed uint64) (*world, error) {
 	d, err := loader.Load(loader.Options{
-		FlowEntries: 1 << 13, FlowSeed: flowSeed, Members: 256, Rules: 64, Services: 32, Frontends: 64, ZoneNodes: 256, StatSlots: 16,
+		FlowEntries: 1 << 13, FlowSeed: flowSeed, Members: 256, Rules: 64, Services: 32, Frontends: 64, ZoneNodes: 256, StatSlots: 16, Sources: 8192,
 		SelectSeed: hashSeed, EchoPerSecond: 1e9, Virtual: true,
 	})
 	if err != nil {

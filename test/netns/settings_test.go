@@ -13,6 +13,8 @@ type settings struct {
 	mode     string // xdpMode; "" for native
 	service  string // more lines of both services, indented by two
 	rule     string // more fields of every rule: ", allowGlobalAccess: true"
+
+	admission func(family) string // the l4lb block of every rule of a family; nil for none
 }
 
 // checkInterval and unhealthyThreshold bound how long a sick backend gets new
@@ -80,10 +82,14 @@ networkEndpointGroups:
 	}
 	out.WriteString("forwardingRules:\n")
 	for _, f := range families {
+		rule := s.rule
+		if s.admission != nil {
+			rule += ", l4lb: " + s.admission(f)
+		}
 		fmt.Fprintf(&out, "- {name: web-%s, IPAddress: %q, IPProtocol: TCP, ports: [%d], backendService: web%s}\n",
-			f.name, f.vip, talkPort, s.rule)
+			f.name, f.vip, talkPort, rule)
 		fmt.Fprintf(&out, "- {name: dns-%s, IPAddress: %q, IPProtocol: UDP, ports: [%d], backendService: dns%s}\n",
-			f.name, f.vip, echoPort, s.rule)
+			f.name, f.vip, echoPort, rule)
 	}
 	return out.String()
 }
