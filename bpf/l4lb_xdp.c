@@ -26,12 +26,25 @@
 #include "frontend.h"
 #include "zone.h"
 #include "admit.h"
+#include "quote.h"
 #include "select.h"
 #include "csum.h"
 #include "owner.h"
 #include "echo.h"
+#include "special.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* What handle_special leaves to the family. */
+static __always_inline int handle_rest(struct xdp_md *ctx, struct packet *pkt, bool ipv4,
+				       int verdict)
+{
+	if (verdict == VERDICT_FRAGMENT)
+		return ipv4 ? start_flow4(ctx, pkt) : start_flow6(ctx, pkt);
+	if (verdict == VERDICT_ERROR)
+		return ipv4 ? relay_error4(ctx, pkt) : relay_error6(ctx, pkt);
+	return verdict;
+}
 
 /* Fragments and ICMP are rare; what is left after them is walked. */
 static __always_inline int handle_ip(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
@@ -44,7 +57,7 @@ static __always_inline int handle_ip(struct xdp_md *ctx, struct packet *pkt, boo
 
 		if (ipv4)
 			map_addresses4(&copy);
-		verdict = handle_special(ctx, &copy);
+		verdict = handle_rest(ctx, &copy, ipv4, handle_special(ctx, &copy));
 		if (verdict != VERDICT_CONTINUE)
 			return conclude(&copy, verdict);
 		pkt->fragment = 0; /* none is let through */

@@ -3,27 +3,12 @@
 #define L4LB_ECHO_H
 
 /* Echo requests for a VIP that no L3_DEFAULT rule takes are answered here, so
- * many a tick. Other ICMP for a VIP is told apart by type.
+ * many a tick.
  */
 
 #define ICMP_ECHO_REQUEST 8
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_ANSWER 129
-
-struct icmp_header {
-	__u8 type;
-	__u8 code;
-	__be16 checksum;
-	__be32 rest;
-};
-
-/* Errors quote the packet they are about: RFC 792; RFC 4443 2.1. */
-static __always_inline bool is_icmp_error(__u8 type, bool ipv4)
-{
-	if (!ipv4)
-		return type < 128;
-	return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
-}
 
 /* One echo reply less in this tick's budget. */
 static __always_inline bool take_echo_budget(__u32 now)
@@ -107,41 +92,6 @@ static __always_inline int answer_echo6(struct xdp_md *ctx, struct packet *pkt)
 	icmp->checksum = csum_replace(icmp->checksum, before, after);
 	pkt->reason = REASON_ECHO_REPLY;
 	return XDP_TX;
-}
-
-/* What is decided before flows matter: fragments and ICMP. Returns
- * VERDICT_CONTINUE for a packet that goes to a rule like any other.
- */
-__noinline int handle_special(struct xdp_md *ctx, struct packet *pkt)
-{
-	struct front *front;
-	struct icmp_header *icmp;
-	bool ipv4;
-	__u8 type;
-
-	if (!pkt)
-		return XDP_ABORTED;
-	ipv4 = pkt->l2_proto == bpf_htons(ETH_P_IP);
-	front = find_address(&pkt->addr[2], ipv4);
-	if (!front)
-		return XDP_PASS;
-	if (pkt->fragment)
-		return pass(pkt, REASON_FRAGMENT);
-	if (pkt->l4 > OFFSET_MASK)
-		return pass(pkt, REASON_EXTENSION_HEADER);
-	icmp = frame_data(ctx) + (pkt->l4 & OFFSET_MASK);
-	if ((void *)(icmp + 1) > frame_end(ctx))
-		return pass(pkt, REASON_MALFORMED);
-	type = icmp->type;
-	if (is_icmp_error(type, ipv4))
-		return pass(pkt, REASON_ICMP_ERROR);
-	if (front->rule_l3)
-		return VERDICT_CONTINUE;
-	if (ipv4 && type == ICMP_ECHO_REQUEST)
-		return answer_echo4(ctx, pkt);
-	if (!ipv4 && type == ICMP6_ECHO_REQUEST && pkt->l4 == pkt->l3 + sizeof(struct ipv6hdr))
-		return answer_echo6(ctx, pkt);
-	return VERDICT_CONTINUE;
 }
 
 #endif

@@ -76,9 +76,10 @@ static __always_inline __u32 find_rule(const struct packet *pkt, const struct fr
 	__u32 rule = 0;
 
 	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
-		if (!pkt->fragment) {
-			struct front *port = front_lookup(
-				front->addr, front_word(FRONT_PORT, proto, pkt->tail.dport));
+		if (pkt->fragment != FRAGMENT_LATER) {
+			__be16 dport = pkt->fragment ? pkt->match_port : pkt->tail.dport;
+			struct front *port =
+				front_lookup(front->addr, front_word(FRONT_PORT, proto, dport));
 
 			if (port)
 				return port->rule;
@@ -86,6 +87,14 @@ static __always_inline __u32 find_rule(const struct packet *pkt, const struct fr
 		rule = proto == IPPROTO_TCP ? front->rule : front->rule_udp;
 	}
 	return rule ?: front->rule_l3;
+}
+
+/* The end of a packet for an address of ours that no rule takes. */
+static __always_inline int drop_unwanted(struct packet *pkt)
+{
+	if (pkt->fragment == FRAGMENT_LATER)
+		return drop(pkt, REASON_FRAGMENT);
+	return drop(pkt, REASON_NO_RULE);
 }
 
 #endif

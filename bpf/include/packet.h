@@ -12,8 +12,16 @@
  */
 #define pin(value) asm volatile("" : "+r"(value))
 
-/* A step's verdict: an XDP action, or VERDICT_CONTINUE to go on. */
+/* A step's verdict: an XDP action, or how to go on. */
 #define VERDICT_CONTINUE (-1)
+#define VERDICT_FRAGMENT (-2) /* by the frontend: ports are no part of the key */
+#define VERDICT_ERROR (-3)    /* by the packet that the ICMP error quotes */
+
+/* What a fragment knows of its ports. Until handle_special any fragment is
+ * FRAGMENT_LATER.
+ */
+#define FRAGMENT_LATER 1
+#define FRAGMENT_PORTS 2 /* the first one; match_port is its destination port */
 
 /* Headers start within this; the verifier wants a bound where it lost one. */
 #define OFFSET_MASK 0x1ff
@@ -39,10 +47,11 @@ struct packet {
 	__u8 l3;  /* offset of the IP header */
 	__u8 reason;
 	__u8 zone;
-	__u8 flow; /* TRACE_FLOW_* */
-	__u8 fragment;
-	__u8 fresh; /* a TCP SYN without ACK */
-	__u32 reserved;
+	__u8 flow;	   /* TRACE_FLOW_* */
+	__u8 fragment;	   /* FRAGMENT_*; 0 for none */
+	__u8 fresh;	   /* a TCP SYN without ACK */
+	__be16 match_port; /* of a first fragment: names its rule, and nothing else */
+	__u16 reserved;
 };
 _Static_assert(sizeof(struct packet) == 72, "the stack is small");
 

@@ -6,6 +6,7 @@
 #define EXTENSION_DEPTH 6 /* IPv6 extension headers walked */
 #define IP_MORE_FRAGMENTS 0x2000
 #define IP_OFFSET_MASK 0x1fff
+#define IP6_OFFSET_MASK 0xfff8
 
 struct vlan_header {
 	__be16 tci;
@@ -114,16 +115,24 @@ static __always_inline bool is_extension_header(__u8 next)
 	       next == IPPROTO_FRAGMENT;
 }
 
+/* What an extension header takes, by its second byte. */
+static __always_inline __u32 extension_size(__u8 this, __u8 length)
+{
+	return this == IPPROTO_FRAGMENT ? 8 : 8 + length * 8;
+}
+
 /* Steps over hop-by-hop, routing and destination options, and stops behind a
- * fragment header. Returns 0, -1 when truncated, -2 when there are too many.
+ * fragment header. size is what the IP header says there is. Returns 0, -1 when
+ * truncated, -2 when there are too many.
  */
-static __always_inline int walk_extensions(struct packet *pkt, void **l4, void *end)
+static __always_inline int walk_extensions(struct packet *pkt, void **l4, void *end, int size)
 {
 	__u8 *ext = *l4;
 
 #pragma unroll
 	for (int i = 0; i < EXTENSION_DEPTH; i++) {
 		__u8 this = pkt->tail.proto;
+		__u32 skip;
 
 		if (!is_extension_header(this)) {
 			*l4 = ext;
@@ -132,12 +141,16 @@ static __always_inline int walk_extensions(struct packet *pkt, void **l4, void *
 		if ((void *)(ext + 8) > end)
 			return -1;
 		pkt->tail.proto = ext[0];
+		skip = extension_size(this, ext[1]);
+		size -= skip;
+		if (size < 0)
+			return -1;
+		ext += skip;
 		if (this == IPPROTO_FRAGMENT) {
-			pkt->fragment = 1;
-			*l4 = ext + 8;
+			pkt->fragment = FRAGMENT_LATER;
+			*l4 = ext;
 			return 0;
 		}
-		ext += 8 + ext[1] * 8;
 	}
 	*l4 = ext;
 	return is_extension_header(pkt->tail.proto) ? -2 : 0;
@@ -164,7 +177,7 @@ static __always_inline int parse_ipv6(struct packet *pkt, void *data, void *end)
 	if (ip->version != 6 || pkt->l3 + sizeof(*ip) + size > pkt->length)
 		return -1;
 	if (is_extension_header(ip->nexthdr))
-		err = walk_extensions(pkt, &l4, end);
+		err = walk_extensions(pkt, &l4, end, size);
 	if (err)
 		return err;
 	pkt->l4 = l4 - data;

@@ -12,8 +12,8 @@ enum reason {
 
 	/* Passed to the kernel untouched although it looked like ours. */
 	REASON_MALFORMED,	 /* truncated, or lengths that disagree */
-	REASON_FRAGMENT,	 /* IP fragment for a VIP */
-	REASON_ICMP_ERROR,	 /* ICMP error for a VIP */
+	REASON_FRAGMENT,	 /* dropped: without ports, and no rule takes all */
+	REASON_ICMP_ERROR,	 /* ICMP error for a VIP that quotes no packet of it */
 	REASON_EXTENSION_HEADER, /* more IPv6 extension headers than we walk */
 
 	/* Answered by us. */

@@ -25,15 +25,18 @@ static __always_inline __u32 pick_member(const struct packet *pkt, const struct 
 	return slots ? flow_member(slots->slot[slot % LINE_SLOTS]) : 0;
 }
 
-/* Turns the tracking key into that of a PER_SESSION service (1.6). */
-static __always_inline void session_tail(struct flow_tail *tail, const struct rule *rule)
+/* Chooses pkt->member by the rule's service and the client's zone. Returns
+ * VERDICT_CONTINUE when there is one.
+ */
+static __always_inline int choose_member(struct packet *pkt, const struct rule *rule, bool ipv4)
 {
-	tail->sport = 0;
-	tail->dport = 0;
-	tail->kind = rule->kind;
-	tail->scope = rule->service;
-	if (rule->kind != FLOW_KIND_CLIENT_IP_PROTO)
-		tail->proto = 0;
+	__u32 zone = client_zone(pkt, ipv4);
+
+	pkt->zone = zone & (ZONE_MAX - 1);
+	if ((zone & ZONE_OTHER_REGION) && !(rule->flags & RULE_GLOBAL_ACCESS))
+		return drop(pkt, REASON_OTHER_REGION);
+	pkt->member = pick_member(pkt, rule);
+	return pkt->member ? VERDICT_CONTINUE : drop(pkt, REASON_NO_BACKEND);
 }
 
 static __always_inline void touch(struct flow_meta *meta, __u32 now)
@@ -44,10 +47,12 @@ static __always_inline void touch(struct flow_meta *meta, __u32 now)
 
 #define FT(x) x##4
 #include "walk.h"
+#include "relay.h"
 #undef FT
 
 #define FT(x) x##6
 #include "walk.h"
+#include "relay.h"
 #undef FT
 
 #endif

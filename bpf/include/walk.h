@@ -3,6 +3,19 @@
 /* The packet's walk for one address family; select.h includes this file twice.
  */
 
+/* Turns the tracking key into that of a PER_SESSION service (1.6). */
+static __always_inline void FT(session_key)(struct FT(flow_key) *key, const struct rule *rule)
+{
+	key->tail.sport = 0;
+	key->tail.dport = 0;
+	key->tail.kind = rule->kind;
+	key->tail.scope = rule->service;
+	if (rule->kind != FLOW_KIND_CLIENT_IP_PROTO)
+		key->tail.proto = 0;
+	if (rule->kind == FLOW_KIND_CLIENT_ONLY)
+		__builtin_memset(key->daddr, 0, sizeof(key->daddr));
+}
+
 /* Looks the key up and, when the entry holds, sends the packet to its backend.
  * rule is NULL where the frontend is not known yet: the entry knows its rule.
  */
@@ -19,6 +32,8 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	member = bpf_map_lookup_elem(&l4lb_members, &member_id);
 	if (!rule)
 		rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
+	else if (!kind_is_session(key->tail.kind) && rule_id != pkt->rule)
+		return VERDICT_CONTINUE; /* of another port's rule: see start_flow */
 	if (!member || !rule)
 		return VERDICT_CONTINUE;
 	pkt->now = clock_ticks();
@@ -84,15 +99,11 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 					      const struct FT(flow_key) *key, __u64 hash,
 					      struct rule *rule)
 {
-	__u32 zone = client_zone(pkt, sizeof(key->saddr) == 4);
+	int verdict = choose_member(pkt, rule, sizeof(key->saddr) == 4);
 	struct member *member;
 
-	pkt->zone = zone & (ZONE_MAX - 1);
-	if ((zone & ZONE_OTHER_REGION) && !(rule->flags & RULE_GLOBAL_ACCESS))
-		return drop(pkt, REASON_OTHER_REGION);
-	pkt->member = pick_member(pkt, rule);
-	if (!pkt->member)
-		return drop(pkt, REASON_NO_BACKEND);
+	if (verdict != VERDICT_CONTINUE)
+		return verdict;
 	member = bpf_map_lookup_elem(&l4lb_members, &pkt->member);
 	if (!member)
 		return internal_error(pkt);
@@ -118,7 +129,11 @@ static __always_inline void FT(forget)(const struct FT(flow_key) *key)
 		__sync_val_compare_and_swap(&flow->value, value, 0);
 }
 
-/* The rest of the walk for a packet without a 5-tuple entry that holds. */
+/* The rest of the walk for a packet without a 5-tuple entry that holds, and the
+ * walk of a fragment. Its key has no ports, so that all fragments of a datagram
+ * have the same one (semantics.md 1.4, 1.6): the entry may be that of another
+ * port's rule, which is none of this one's.
+ */
 __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct FT(flow_key) key = {};
@@ -126,7 +141,7 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 	struct front *front;
 	struct rule *rule;
 	__u32 rule_id;
-	bool session;
+	bool session, tracked; /* tracked: an entry may have it */
 	int verdict;
 
 	if (!pkt)
@@ -137,23 +152,24 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 		return XDP_PASS;
 	rule_id = find_rule(pkt, front);
 	if (!rule_id)
-		return drop(pkt, REASON_NO_RULE);
+		return drop_unwanted(pkt);
 	pkt->rule = rule_id;
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!rule)
 		return internal_error(pkt);
 	/* A SYN begins a connection, whether or not there is a session. */
 	session = kind_is_session(rule->kind);
-	if ((pkt->fresh || !session) && !admit(pkt, rule->flags))
+	tracked = session || (pkt->fragment && !pkt->fresh);
+	if ((pkt->fresh || !tracked) && !admit(pkt, rule->flags))
 		return XDP_DROP;
 	key.tail = pkt->tail;
 	FT(flow_key_from)(&key, pkt);
 	if (session) {
-		if (pkt->fresh)
+		if (pkt->fresh && !pkt->fragment)
 			FT(forget)(&key);
-		session_tail(&key.tail, rule);
-		if (rule->kind == FLOW_KIND_CLIENT_ONLY)
-			__builtin_memset(key.daddr, 0, sizeof(key.daddr));
+		FT(session_key)(&key, rule);
+	}
+	if (tracked) {
 		flow = FT(flow_lookup)(&key, FT(flow_hash)(&key));
 		if (flow) {
 			/* Another rule let this session in. */

@@ -20,7 +20,7 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		return raw(webFrame(t)()[:40]), VerdictPass
 	},
 	lbReasonREASON_FRAGMENT: func(t *testing.T, d *Datapath) (frame, Verdict) {
-		return raw(webFrame(t)(testutil.Fragment(0, true))), VerdictPass
+		return raw(webFrame(t)(testutil.Fragment(9, true))), VerdictDrop
 	},
 	lbReasonREASON_ICMP_ERROR: func(t *testing.T, d *Datapath) (frame, Verdict) {
 		return raw(testutil.ICMPError(t, testutil.Router4, testutil.VIP4, 3, 4, [4]byte{}, webFrame(t)())), VerdictPass

@@ -115,6 +115,7 @@ func TestFramesThatLieAboutLengthsArePassedUntouched(t *testing.T) {
 		{"ipv6 packet shorter than its udp header", testutil.UDP(t, a6, web6), set(18, 0, 7)},
 		{"ipv6 jumbogram", testutil.TCP(t, a6, web6), set(18, 0, 0)},
 		{"ipv6 extension header longer than the packet", testutil.TCP(t, a6, web6, testutil.HopByHop(0)), set(55, 2)},
+		{"ipv6 extension header longer than a packet without ports", testutil.IP(t, a6.Addr(), testutil.VIP6B, layers.IPProtocolESP, make([]byte, 15), testutil.HopByHop(0)), set(55, 2)},
 		{"ipv6 extension header longer than the frame", testutil.TCP(t, a6, web6, testutil.HopByHop(0)), set(55, 255)},
 	}
 	d := newFixture(t)

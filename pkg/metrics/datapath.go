@@ -9,11 +9,11 @@ const noReason = "NONE"
 // a reason that it does not know.
 func verdictOf(r loader.Reason) string {
 	switch r.String() {
-	case "", "MALFORMED", "FRAGMENT", "ICMP_ERROR", "EXTENSION_HEADER":
+	case "", "MALFORMED", "ICMP_ERROR", "EXTENSION_HEADER":
 		return "pass"
 	case "ARP_REPLY", "ND_REPLY", "ECHO_REPLY":
 		return "answer"
-	case "NO_RULE", "NO_BACKEND", "OTHER_REGION", "NO_NEIGHBOUR", "ECHO_RATE_LIMITED",
+	case "FRAGMENT", "NO_RULE", "NO_BACKEND", "OTHER_REGION", "NO_NEIGHBOUR", "ECHO_RATE_LIMITED",
 		"SOURCE_NOT_ALLOWED", "RATE_LIMITED", "SOURCE_RATE_LIMITED":
 		return "drop"
 	case "INTERNAL":

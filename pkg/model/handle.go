@@ -44,66 +44,108 @@ func (m *Model) Handle(p *Packet, now time.Time) Result {
 	switch {
 	case !ours:
 		return Result{Verdict: Pass, Flow: FlowNone}
-	case p.Fragment:
-		return Result{Verdict: Pass, Reason: ReasonFragment, Flow: FlowNone}
 	case p.isICMPError():
+		if about := p.concerns(); about != nil {
+			return m.relay(about, now)
+		}
 		return Result{Verdict: Pass, Reason: ReasonICMPError, Flow: FlowNone}
 	case p.isEchoRequest() && rule == nil:
 		return Result{Verdict: Answer, Reason: ReasonEchoReply, Flow: FlowNone}
 	}
-	connection := connectionOf(p)
-	if e := m.connections[connection]; e != nil && !p.opens() && m.inTime(e, now) {
+	if e := m.connection(p, rule, now); e != nil {
 		e.last = now
 		return e.result(e.rule)
 	}
 	if rule == nil {
-		return Result{Verdict: Drop, Reason: ReasonNoRule, Flow: FlowNone}
+		return unwanted(p)
 	}
-	u := m.unitOf(rule)
-	if p.opens() || !u.coarse() {
+	if p.opens() {
+		if reason := m.admit(p, rule, now); reason != "" {
+			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
+		}
+		if p.Fragment == Whole && m.unitOf(rule).coarse() {
+			delete(m.connections, connectionOf(p)) // one that another rule made
+		}
+	}
+	if e := m.session(p, rule, now); e != nil {
+		e.last = now
+		return e.result(rule.Name)
+	}
+	if !p.opens() {
 		if reason := m.admit(p, rule, now); reason != "" {
 			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
 		}
 	}
-	if u.coarse() {
-		if p.opens() {
-			delete(m.connections, connection) // one that another rule made
-		}
-		if e := m.sessions[u.sessionOf(p)]; e != nil && m.inTime(e, now) && rule.Admission.Allows(p.Src) {
-			e.last = now
-			return e.result(rule.Name)
-		}
-		if !p.opens() {
-			if reason := m.admit(p, rule, now); reason != "" {
-				return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
-			}
-		}
+	return m.begin(p, rule, m.unitOf(rule), now)
+}
+
+// connection finds the entry of a packet's connection, whatever rule made it. Of
+// the fragments between two hosts each follows its own rule's only.
+func (m *Model) connection(p *Packet, rule *lb.ForwardingRule, now time.Time) *entry {
+	e := m.connections[connectionOf(p)]
+	if e == nil || p.opens() || !m.inTime(e, now) {
+		return nil
 	}
-	return m.begin(p, rule, u, now)
+	if p.Fragment != Whole && (rule == nil || e.rule != rule.Name) {
+		return nil
+	}
+	return e
+}
+
+// session finds the entry of a packet's session, which another rule of the
+// service may have made.
+func (m *Model) session(p *Packet, rule *lb.ForwardingRule, now time.Time) *entry {
+	u := m.unitOf(rule)
+	if !u.coarse() {
+		return nil
+	}
+	e := m.sessions[u.sessionOf(p)]
+	if e == nil || !m.inTime(e, now) || !rule.Admission.Allows(p.Src) {
+		return nil
+	}
+	return e
+}
+
+// relay sends an ICMP error where the packet that it concerns would go, which
+// leaves no trace of it.
+func (m *Model) relay(about *Packet, now time.Time) Result {
+	rule, _ := m.match(about)
+	if e := m.connection(about, rule, now); e != nil {
+		return e.result(e.rule)
+	}
+	if rule == nil {
+		return unwanted(about)
+	}
+	if !rule.Admission.Allows(about.Src) {
+		return Result{Verdict: Drop, Reason: ReasonSourceNotAllowed, Rule: rule.Name, Flow: FlowNone}
+	}
+	if e := m.session(about, rule, now); e != nil {
+		return e.result(rule.Name)
+	}
+	e, dropped := m.selectFor(about, rule, m.unitOf(rule), now)
+	if e == nil {
+		return dropped
+	}
+	r := e.result(rule.Name)
+	r.Flow = FlowNone
+	return r
+}
+
+// unwanted is the end of a packet for a VIP that no rule takes.
+func unwanted(p *Packet) Result {
+	r := Result{Verdict: Drop, Reason: ReasonNoRule, Flow: FlowNone}
+	if p.Fragment == LaterFragment {
+		r.Reason = ReasonFragment
+	}
+	return r
 }
 
 // begin selects a backend and remembers it: steps 2 to 4 of semantics.md 1.1.
 func (m *Model) begin(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time) Result {
-	client := m.cfg.Clients.Classify(p.Src)
-	zone := ""
-	if client.Compatible() {
-		zone = client.Zone
-	}
-	dropped := Result{Verdict: Drop, Rule: rule.Name, Flow: FlowNone, ClientZone: zone}
-	if client.Class == lb.ClientOtherRegion && !rule.AllowGlobalAccess {
-		dropped.Reason = ReasonOtherRegion
+	e, dropped := m.selectFor(p, rule, u, now)
+	if e == nil {
 		return dropped
 	}
-	b := m.pick(u, zone, selectionHash(p, u.Affinity, m.cfg.Gateway.HashSeed))
-	if b == nil {
-		dropped.Reason = ReasonNoBackend
-		return dropped
-	}
-	e := &entry{
-		unit: u, member: b, rule: rule.Name, zone: zone, last: now,
-		persistent: !u.coarse() && (p.Protocol == protoTCP || p.Protocol == protoSCTP),
-	}
-	e.onPurpose = !m.usable(e)
 	if !u.coarse() {
 		m.connections[connectionOf(p)] = e
 	} else {
@@ -112,6 +154,32 @@ func (m *Model) begin(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time
 	r := e.result(rule.Name)
 	r.Flow = FlowNew
 	return r
+}
+
+// selectFor selects a backend: the entry that the packet would get, or nil and why
+// there is none.
+func (m *Model) selectFor(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time) (*entry, Result) {
+	client := m.cfg.Clients.Classify(p.Src)
+	zone := ""
+	if client.Compatible() {
+		zone = client.Zone
+	}
+	dropped := Result{Verdict: Drop, Rule: rule.Name, Flow: FlowNone, ClientZone: zone}
+	if client.Class == lb.ClientOtherRegion && !rule.AllowGlobalAccess {
+		dropped.Reason = ReasonOtherRegion
+		return nil, dropped
+	}
+	b := m.pick(u, zone, selectionHash(p, u.Affinity, m.cfg.Gateway.HashSeed))
+	if b == nil {
+		dropped.Reason = ReasonNoBackend
+		return nil, dropped
+	}
+	e := &entry{
+		unit: u, member: b, rule: rule.Name, zone: zone, last: now,
+		persistent: !u.coarse() && (p.Protocol == protoTCP || p.Protocol == protoSCTP),
+	}
+	e.onPurpose = !m.usable(e)
+	return e, dropped
 }
 
 func (e *entry) result(rule string) Result {

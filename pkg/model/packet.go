@@ -18,20 +18,35 @@ type Packet struct {
 	// SrcPort and DstPort are those of TCP, UDP and SCTP. No other protocol
 	// is tracked by ports, and no fragment.
 	SrcPort, DstPort uint16
-	SYN, ACK         bool  // of TCP
-	Fragment         bool  // any piece of a fragmented datagram, the first one too
+	SYN, ACK         bool // of TCP
+	Fragment         Fragment
 	ICMPType         uint8 // of ICMP in IPv4 and of ICMPv6 in IPv6
+	// Quoted is the packet that an ICMP error is about, as it was sent; nil
+	// where the error does not hold enough of it.
+	Quoted *Packet
 }
+
+// Fragment says which piece of a datagram a packet is.
+type Fragment uint8
+
+const (
+	Whole         Fragment = iota // no fragment
+	FirstFragment                 // with the ports in it
+	LaterFragment                 // or a first one that is too short for them
+)
 
 // hasPorts reports whether the packet is tracked by ports.
 func (p *Packet) hasPorts() bool {
-	return !p.Fragment && (p.Protocol == protoTCP || p.Protocol == protoUDP || p.Protocol == protoSCTP)
+	return p.Fragment == Whole && (p.Protocol == protoTCP || p.Protocol == protoUDP || p.Protocol == protoSCTP)
 }
+
+// namesPort reports whether the packet says which port's rule it is for.
+func (p *Packet) namesPort() bool { return p.Fragment != LaterFragment }
 
 // opens reports whether the packet starts a connection: a TCP SYN without ACK
 // (semantics.md 1.2).
 func (p *Packet) opens() bool {
-	return p.Protocol == protoTCP && !p.Fragment && p.SYN && !p.ACK
+	return p.Protocol == protoTCP && p.Fragment != LaterFragment && p.SYN && !p.ACK
 }
 
 func (p *Packet) isICMP() bool {
@@ -48,7 +63,7 @@ func (p *Packet) icmp() uint8 {
 // isICMPError reports whether the packet quotes another one (RFC 792; RFC 4443
 // 2.1).
 func (p *Packet) isICMPError() bool {
-	if !p.isICMP() {
+	if !p.isICMP() || p.Fragment == LaterFragment {
 		return false
 	}
 	if p.Dst.Is6() {
@@ -61,8 +76,25 @@ func (p *Packet) isICMPError() bool {
 	return false
 }
 
+// concerns is the packet that the backend which an ICMP error is for gets from
+// its client: the quoted one, turned round. Nil for an error that is for nobody:
+// obsolete, in pieces, cut short, or about a packet of somebody else.
+func (p *Packet) concerns() *Packet {
+	relayed := p.Dst.Is6() && p.ICMPType >= 1 && p.ICMPType <= 4 ||
+		p.Dst.Is4() && (p.ICMPType == 3 || p.ICMPType == 11 || p.ICMPType == 12)
+	q := p.Quoted
+	if p.Fragment != Whole || !relayed || q == nil || q.Src != p.Dst {
+		return nil
+	}
+	about := &Packet{Src: q.Dst, Dst: q.Src, Protocol: q.Protocol, SrcPort: q.DstPort, DstPort: q.SrcPort}
+	if q.Fragment == LaterFragment {
+		about.Fragment = LaterFragment
+	}
+	return about
+}
+
 func (p *Packet) isEchoRequest() bool {
-	return p.isICMP() && (p.Dst.Is4() && p.ICMPType == 8 || p.Dst.Is6() && p.ICMPType == 128)
+	return p.isICMP() && p.Fragment == Whole && (p.Dst.Is4() && p.ICMPType == 8 || p.Dst.Is6() && p.ICMPType == 128)
 }
 
 // Verdict is what becomes of a packet.

@@ -24,7 +24,7 @@ func (m *Model) match(p *Packet) (best *lb.ForwardingRule, ours bool) {
 		case !carries(r.Protocol, p.Protocol):
 		case r.AllPorts:
 			rank = 3
-		case p.hasPorts() && slices.Contains(r.Ports, p.DstPort):
+		case p.namesPort() && slices.Contains(r.Ports, p.DstPort):
 			rank = 5
 		}
 		if rank > 0 && r.Address.IsSingleIP() {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"os"
+	"slices"
 )
 
 const (
@@ -122,16 +123,32 @@ func lengthField(proto uint16, l3 int) (at, header int) {
 // captured of an IP packet: its header and a TCP header's length behind it, or
 // an ICMP message with what it quotes.
 func headersWhole(proto uint16, ip []byte) bool {
-	const tcp, icmpError = 20, 8 + 20 + 8
+	const tcp = 20
 	header, next := 40, ip[6]
 	if proto == etherIPv4 {
 		header, next = int(ip[0]&15)*4, ip[9]
 	}
 	switch next {
 	case 1, 58: // ICMP, ICMPv6
-		return len(ip) >= header+icmpError
+		return len(ip) >= header && quoteWhole(proto, ip[header:])
 	case 0, 43, 44, 60: // IPv6 extension headers; in IPv4 nothing of interest
 		return proto == etherIPv4
 	}
 	return len(ip) >= header+tcp
+}
+
+// quoteWhole reports whether a packet that an ICMP message may quote was captured
+// with its headers. One with IPv6 extension headers counts as cut.
+func quoteWhole(proto uint16, icmp []byte) bool {
+	const message, ports = 8, 8
+	header := 40
+	switch {
+	case len(icmp) < message+20:
+		return false
+	case proto == etherIPv4:
+		header = max(20, int(icmp[message]&15)*4)
+	case slices.Contains([]byte{0, 43, 44, 51, 60}, icmp[message+6]):
+		return false
+	}
+	return len(icmp) >= message+header+ports
 }

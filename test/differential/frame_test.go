@@ -21,7 +21,7 @@ func frame(buf []byte, p *model.Packet, s shape) []byte {
 		b = binary.BigEndian.AppendUint16(b, kind)
 		b = binary.BigEndian.AppendUint16(b, 100+uint16(i))
 	}
-	payload := transport(p, int(s.payload))
+	payload := transport(p, s)
 	if p.Dst.Is4() {
 		return appendIPv4(b, p, s, payload)
 	}
@@ -39,9 +39,7 @@ func appendIPv4(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	b = append(b, 0x40|byte(header/4), 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(header+len(payload)))
 	b = append(b, 0, 1, 0, 0, 61, p.Protocol, 0, 0)
-	if p.Fragment {
-		b[at+6] = 0x20 // more fragments
-	}
+	binary.BigEndian.PutUint16(b[at+6:], fragmentField(p, s)>>3|fragmentField(p, s)<<13)
 	b = append(append(b, src[:]...), dst[:]...)
 	if s.options {
 		b = append(b, 1, 1, 1, 1) // no operation
@@ -54,8 +52,9 @@ func appendIPv6(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, 0x86dd)
 	var ext []byte
 	next := p.Protocol
-	if p.Fragment {
-		ext = []byte{next, 0, 0, 1, 0, 0, 0, 9}
+	if p.Fragment != model.Whole {
+		ext = []byte{next, 0, 0, 0, 0, 0, 0, 9}
+		binary.BigEndian.PutUint16(ext[2:], fragmentField(p, s))
 		next = 44
 	}
 	if s.options {
@@ -70,9 +69,39 @@ func appendIPv6(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	return append(append(b, ext...), payload...)
 }
 
+// fragmentField is offset and flag as in IPv6 (RFC 8200 4.5); IPv4 has the flag
+// in front.
+func fragmentField(p *model.Packet, s shape) uint16 {
+	more := uint16(s.payload & 1)
+	switch p.Fragment {
+	case model.FirstFragment:
+		if p.Dst.Is6() {
+			return more // a lone one is a fragment too (RFC 6946)
+		}
+		return 1
+	case model.LaterFragment:
+		return 1400 | more
+	}
+	return 0
+}
+
+// quote is a quoted packet: its headers, and of what follows them 8 bytes.
+func quote(p *model.Packet, s shape) []byte {
+	s = shape{options: s.quoteOptions, payload: s.payload}
+	b := frame(nil, p, s)[14:]
+	header := 40
+	if p.Dst.Is4() {
+		header = int(b[0]&15) * 4
+	} else if header += 8 * int(p.Fragment&1|p.Fragment>>1); s.options {
+		header += 8
+	}
+	return b[:header+8]
+}
+
 // transport is what follows the IP headers.
-func transport(p *model.Packet, size int) []byte {
+func transport(p *model.Packet, s shape) []byte {
 	var b []byte
+	size := int(s.payload)
 	switch p.Protocol {
 	case 6:
 		b = make([]byte, 20+size)
@@ -92,8 +121,12 @@ func transport(p *model.Packet, size int) []byte {
 		binary.BigEndian.PutUint16(b[2:], p.DstPort)
 		binary.BigEndian.PutUint16(b[4:], uint16(len(b)))
 	case 1, 58:
-		b = make([]byte, 8+size)
+		b = make([]byte, 8, 128)
 		b[0], b[7] = p.ICMPType, 9
+		if p.Quoted != nil {
+			b = append(b, quote(p.Quoted, s)...)
+		}
+		b = append(b, make([]byte, size)...)
 		binary.BigEndian.PutUint16(b[2:], checksum(icmpPseudo(p, len(b)), b))
 	case 132: // the common header, RFC 9260 3.1
 		b = make([]byte, 12+size)

@@ -25,6 +25,8 @@ type shape struct {
 	tags    uint8 // VLAN tags, 0 to 2
 	options bool  // IPv4 options, or an IPv6 extension header
 	payload uint8
+	// quoteOptions is options of the quoted packet.
+	quoteOptions bool
 }
 
 // event is an input to engine and model; exactly one field is set.
@@ -81,10 +83,18 @@ func describePacket(p *model.Packet) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{p.SYN, "SYN"}, {p.ACK, "ACK"}, {p.Fragment, "fragment"}} {
+	}{
+		{p.SYN, "SYN"},
+		{p.ACK, "ACK"},
+		{p.Fragment == model.FirstFragment, "first fragment"},
+		{p.Fragment == model.LaterFragment, "later fragment"},
+	} {
 		if flag.set {
 			name += " " + flag.name
 		}
+	}
+	if p.Quoted != nil {
+		name += " about " + describePacket(p.Quoted)
 	}
 	return fmt.Sprintf("%s > %s %s", src, dst, name)
 }

@@ -58,7 +58,7 @@ func (t tally) check(tb testing.TB) {
 		return
 	}
 	for _, what := range []string{
-		"PASS", string(model.FlowHit), string(model.FlowNew), model.ReasonFragment, model.ReasonICMPError,
+		"PASS", string(model.Forward), string(model.FlowHit), string(model.FlowNew), model.ReasonFragment, model.ReasonICMPError,
 		model.ReasonEchoReply, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion,
 		model.ReasonSourceNotAllowed, model.ReasonRateLimited, model.ReasonSourceRateLimited,
 	} {

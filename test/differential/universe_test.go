@@ -156,17 +156,46 @@ func (t *traffic) next(cfg *lb.Config) step {
 	if p.Protocol == 6 {
 		p.SYN, p.ACK = t.oneIn(3), t.oneIn(2)
 	}
-	p.Fragment = t.oneIn(60)
-	if p.Fragment {
-		p.SYN, p.ACK = false, false
+	if p.Fragment = model.Whole; t.oneIn(20) {
+		p.Fragment = choose(t.random, model.FirstFragment, model.LaterFragment)
 	}
-	s := shape{payload: uint8(t.IntN(24))}
+	if t.oneIn(25) {
+		p = t.aboutIt(p)
+	}
+	s := shape{payload: uint8(t.IntN(24)), quoteOptions: t.oneIn(4)}
 	if t.oneIn(8) {
 		s.tags = uint8(1 + t.IntN(2))
 	}
 	s.options = t.oneIn(10) && p.Protocol != 58
 	return step{packet: &p, shape: s}
 }
+
+// aboutIt is an ICMP error that a router on the way back to the client, or the
+// client, sends about an answer to the packet.
+func (t *traffic) aboutIt(p model.Packet) model.Packet {
+	e := model.Packet{Src: choose(t.random, p.Src, routerOf(p.Src)), Dst: p.Dst, Protocol: 1, ICMPType: choose[uint8](t.random, 3, 3, 11, 12, 4, 5)}
+	if p.Dst.Is6() {
+		e.Protocol, e.ICMPType = 58, choose[uint8](t.random, 1, 2, 2, 3, 4, 100)
+	}
+	switch t.IntN(12) {
+	case 0:
+		return e // cut short
+	case 1:
+		e.Dst = choose(t.random, targets...)
+		for e.Dst.Is4() != p.Dst.Is4() {
+			e.Dst = choose(t.random, targets...)
+		}
+	case 2:
+		e.Fragment = choose(t.random, model.FirstFragment, model.LaterFragment)
+	}
+	e.Quoted = &model.Packet{
+		Src: p.Dst, Dst: p.Src, Protocol: p.Protocol, SrcPort: p.DstPort, DstPort: p.SrcPort, Fragment: p.Fragment,
+	}
+	return e
+}
+
+// routerOf is a neighbour of the client.
+func routerOf(client netip.Addr) netip.Addr { return client.Next() }
 
 // fresh is a packet for a rule, or for anything.
 func (t *traffic) fresh(cfg *lb.Config) model.Packet {

@@ -110,16 +110,18 @@ type wire struct {
 	fd int
 }
 
-func (n *network) openWire() *wire {
+func (n *network) openWire() *wire { return n.openWireAt(n.router, "servers") }
+
+func (n *network) openWireAt(ns *testutil.NetNS, link string) *wire {
 	n.t.Helper()
 	w := &wire{t: n.t}
 	const allProtocols = 0x0300 // ETH_P_ALL in network order
-	n.router.Do(func() (err error) {
+	ns.Do(func() (err error) {
 		w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		return err
 	})
 	n.t.Cleanup(func() { unix.Close(w.fd) })
-	at := &unix.SockaddrLinklayer{Ifindex: n.router.Ifindex("servers"), Protocol: allProtocols}
+	at := &unix.SockaddrLinklayer{Ifindex: ns.Ifindex(link), Protocol: allProtocols}
 	if err := unix.Bind(w.fd, at); err != nil {
 		n.t.Fatal(err)
 	}

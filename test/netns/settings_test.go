@@ -13,6 +13,7 @@ type settings struct {
 	mode     string // xdpMode; "" for native
 	service  string // more lines of both services, indented by two
 	rule     string // more fields of every rule: ", allowGlobalAccess: true"
+	udpPorts string // of the UDP rules; "" for the port that the backends echo at
 
 	admission func(family) string // the l4lb block of every rule of a family; nil for none
 }
@@ -49,6 +50,9 @@ func (s settings) with(name string) settings {
 func (s settings) yaml(g *gateway) string {
 	if s.mode == "" {
 		s.mode = "native"
+	}
+	if s.udpPorts == "" {
+		s.udpPorts = fmt.Sprintf("ports: [%d]", echoPort)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, `l4lb:
@@ -88,8 +92,8 @@ networkEndpointGroups:
 		}
 		fmt.Fprintf(&out, "- {name: web-%s, IPAddress: %q, IPProtocol: TCP, ports: [%d], backendService: web%s}\n",
 			f.name, f.vip, talkPort, rule)
-		fmt.Fprintf(&out, "- {name: dns-%s, IPAddress: %q, IPProtocol: UDP, ports: [%d], backendService: dns%s}\n",
-			f.name, f.vip, echoPort, rule)
+		fmt.Fprintf(&out, "- {name: dns-%s, IPAddress: %q, IPProtocol: UDP, %s, backendService: dns%s}\n",
+			f.name, f.vip, s.udpPorts, rule)
 	}
 	return out.String()
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#ifndef L4LB_SPECIAL_H
+#define L4LB_SPECIAL_H
+
+/* Fragments and ICMP: what is decided before flows matter. */
+
+#define TCP_FLAGS 13 /* where they are; the lowest bits: */
+#define TCP_SYN 0x02
+#define TCP_ACK 0x10
+
+/* Sends a fragment on by its addresses and protocol, so that all of a datagram
+ * have the same way whatever order they come in, and none is remembered for the
+ * others. The protocol is what each of them says: in IPv6 that is the header
+ * behind the fragment header, even where it is one more extension header. The
+ * first one's port, where it is there, only says which rule it is for.
+ */
+static __always_inline int handle_fragment(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
+{
+	__u32 end = packet_end(ctx, pkt, ipv4);
+	__be16 where, ports[2];
+	__u8 proto = pkt->tail.proto, head;
+
+	if (bpf_xdp_load_bytes(ctx, ipv4 ? pkt->l3 + 6 : pkt->l4 - 6, &where, sizeof(where)))
+		return pass(pkt, REASON_MALFORMED);
+	if (where & bpf_htons(ipv4 ? IP_OFFSET_MASK : IP6_OFFSET_MASK))
+		return VERDICT_FRAGMENT;
+	if (proto == IPPROTO_TCP && pkt->l4 + TCP_FLAGS < end &&
+	    !bpf_xdp_load_bytes(ctx, pkt->l4 + TCP_FLAGS, &head, sizeof(head)))
+		pkt->fresh = (head & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	if (pkt->l4 + sizeof(ports) <= end &&
+	    !bpf_xdp_load_bytes(ctx, pkt->l4, ports, sizeof(ports))) {
+		pkt->fragment = FRAGMENT_PORTS;
+		pkt->match_port = ports[1];
+	}
+	return VERDICT_FRAGMENT;
+}
+
+/* Echo requests for a VIP are answered unless an L3_DEFAULT rule takes them;
+ * ICMP errors are about another packet. Everything else goes to a rule.
+ */
+static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
+{
+	struct front *front = find_address(&pkt->addr[2], ipv4);
+	__u8 type;
+
+	if (!front)
+		return pkt->fragment ? VERDICT_FRAGMENT : XDP_PASS;
+	if (pkt->l4 + sizeof(struct icmp_header) > packet_end(ctx, pkt, ipv4) ||
+	    bpf_xdp_load_bytes(ctx, pkt->l4, &type, sizeof(type)))
+		return pass(pkt, REASON_MALFORMED);
+	if (is_icmp_error(type, ipv4)) {
+		if (pkt->fragment || !is_relayed_error(type, ipv4))
+			return pass(pkt, REASON_ICMP_ERROR);
+		return VERDICT_ERROR;
+	}
+	if (pkt->fragment)
+		return VERDICT_FRAGMENT;
+	if (front->rule_l3)
+		return VERDICT_CONTINUE;
+	if (ipv4 && type == ICMP_ECHO_REQUEST)
+		return answer_echo4(ctx, pkt);
+	if (!ipv4 && type == ICMP6_ECHO_REQUEST && pkt->l4 == pkt->l3 + sizeof(struct ipv6hdr))
+		return answer_echo6(ctx, pkt);
+	return VERDICT_CONTINUE;
+}
+
+/* Returns VERDICT_CONTINUE for a packet that goes to a rule like any other. */
+__noinline int handle_special(struct xdp_md *ctx, struct packet *pkt)
+{
+	bool ipv4;
+	int verdict;
+
+	if (!pkt)
+		return XDP_ABORTED;
+	ipv4 = pkt->l2_proto == bpf_htons(ETH_P_IP);
+	if (pkt->fragment) {
+		verdict = handle_fragment(ctx, pkt, ipv4);
+		if (pkt->fragment != FRAGMENT_PORTS ||
+		    pkt->tail.proto != (ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6))
+			return verdict;
+	}
+	return handle_icmp(ctx, pkt, ipv4);
+}
+
+#endif
