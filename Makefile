@@ -30,7 +30,7 @@ DEPS_TEST := iproute2 procps
 
 # Packages whose tests touch no kernel object.
 PURE := ./pkg/admin/... ./pkg/config/... ./pkg/conntrack/... ./pkg/controller/... \
-	./pkg/healthcheck/... ./pkg/lb/... ./pkg/metrics/... ./pkg/selector/...
+	./pkg/healthcheck/... ./pkg/lb/... ./pkg/metrics/... ./pkg/passive/... ./pkg/selector/...
 
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc

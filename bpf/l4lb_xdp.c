@@ -23,6 +23,7 @@
 #include "parse.h"
 #include "deliver.h"
 #include "flow.h"
+#include "signal.h"
 #include "frontend.h"
 #include "zone.h"
 #include "admit.h"

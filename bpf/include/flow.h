@@ -22,7 +22,7 @@ enum flow_rank {
 
 static __always_inline __u8 flow_state(__u64 value)
 {
-	return value >> MEMBER_BITS;
+	return (value & ~(__u64)FLOW_BY_SYN) >> MEMBER_BITS;
 }
 
 static __always_inline __u32 flow_member(__u64 value)

@@ -50,6 +50,14 @@ struct {
 	__type(value, struct traffic);
 } l4lb_stats SEC(".maps");
 
+/* as l4lb_stats, for rules with RULE_SIGNALS; not pinned */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct signals);
+} l4lb_signals SEC(".maps");
+
 /* client zone * ZONE_MAX + backend zone -> traffic */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -46,11 +46,13 @@ static __always_inline void touch(struct flow_meta *meta, __u32 now)
 }
 
 #define FT(x) x##4
+#include "signal_flow.h"
 #include "walk.h"
 #include "relay.h"
 #undef FT
 
 #define FT(x) x##6
+#include "signal_flow.h"
 #include "walk.h"
 #include "relay.h"
 #undef FT

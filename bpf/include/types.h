@@ -41,6 +41,11 @@ struct flow_tail {
 #define FLOW_STATE_CONFIRMED 2 /* two or more */
 #define FLOW_STATE_BUSY 3      /* being rewritten */
 
+/* In the state's highest bit, while a flow is on probation: a SYN that counts in
+ * struct signals made it.
+ */
+#define FLOW_BY_SYN (1U << 31)
+
 struct flow_meta {
 	__u32 last;  /* ticks */
 	__u16 epoch; /* of the rule */
@@ -108,6 +113,7 @@ _Static_assert(sizeof(struct member) == 32, "member layout");
 #define RULE_GLOBAL_ACCESS 1
 #define RULE_SOURCE_FILTER 4 /* l4lb_admission has ranges for its sources */
 #define RULE_RATE_LIMITED 8  /* l4lb_admission has limits for its new flows */
+#define RULE_SIGNALS 128     /* count in l4lb_signals */
 
 /* Session affinity: which fields choose the backend (semantics.md 1.4). */
 #define AFFINITY_FIVE_TUPLE 0
@@ -230,6 +236,13 @@ struct traffic {
 	__u64 packets;
 	__u64 bytes; /* of whole frames */
 	__u64 flows; /* packets that were not tracked before */
+};
+
+/* What the traffic of a rule whose service wants it shows of a backend. */
+struct signals {
+	__u64 syns;	   /* SYNs that made a flow of their own */
+	__u64 confirmed;   /* of those, flows that a second packet came of */
+	__u64 unreachable; /* ICMP port unreachable about the rule's flows */
 };
 
 struct zone_traffic {

@@ -50,8 +50,10 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 		__u64 confirmed = flow_value(member_id, FLOW_STATE_CONFIRMED,
 					     flow_generation(value), rule_id);
 
-		if (__sync_val_compare_and_swap(&flow->value, value, confirmed) == value)
+		if (__sync_val_compare_and_swap(&flow->value, value, confirmed) == value) {
 			count_event(FLOW_EVENT_CONFIRMED);
+			note_confirmed(value, member, rule);
+		}
 	}
 	pkt->rule = pkt->rule ?: rule_id;
 	pkt->member = member_id;
@@ -73,8 +75,13 @@ static __always_inline void FT(remember)(struct packet *pkt, struct FT(flow) *fl
 	__u16 generation = member->generation[flow_class(&key->tail) & 1];
 	enum flow_event event = FLOW_EVENT_MAX;
 	__u8 state = FLOW_STATE_PROBATION;
-	__u64 old;
+	__u64 old, by_syn = 0;
+	int syn = SYN_SILENT;
 
+	if (rule->flags & RULE_SIGNALS)
+		syn = FT(weigh_syn)(key, hash, pkt);
+	if (syn != SYN_SILENT)
+		by_syn = FLOW_BY_SYN;
 	if (flow) {
 		old = READ_ONCE(flow->value);
 		if (flow_state(old) == FLOW_STATE_CONFIRMED &&
@@ -82,16 +89,21 @@ static __always_inline void FT(remember)(struct packet *pkt, struct FT(flow) *fl
 			state = FLOW_STATE_CONFIRMED;
 		if (flow_state(old) == FLOW_STATE_BUSY ||
 		    !FT(flow_write)(flow, key, old,
-				    flow_value(pkt->member, state, generation, pkt->rule), &meta))
+				    flow_value(pkt->member, state, generation, pkt->rule) | by_syn,
+				    &meta))
 			event = FLOW_EVENT_CONTENDED;
 	} else {
 		event = FT(flow_insert)(
-			key, hash, flow_value(pkt->member, state, generation, pkt->rule), &meta);
+			key, hash, flow_value(pkt->member, state, generation, pkt->rule) | by_syn,
+			&meta);
 	}
 	if (event != FLOW_EVENT_MAX)
 		count_event(event);
-	if (event == FLOW_EVENT_MAX || event == FLOW_EVENT_PROBATION_DISPLACED)
+	if (event == FLOW_EVENT_MAX || event == FLOW_EVENT_PROBATION_DISPLACED) {
 		count_event(pkt->fresh ? FLOW_EVENT_NEW_SYN : FLOW_EVENT_NEW_OTHER);
+		if (syn == SYN_COUNTS)
+			count_signal(member->stat_base + rule->stat_slot, SIGNAL_SYN);
+	}
 }
 
 /* Chooses a backend for a packet that follows no entry. */

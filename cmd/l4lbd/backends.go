@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ func newBackendsCommand(e *env) *cobra.Command {
 }
 
 func showBackends(t *table, list []admin.Backend, now time.Time) {
-	t.row("SERVICE", "BACKEND", "ADDRESS", "ZONE", "STATE", "FOR", "ELIGIBLE", "WEIGHT", "LINK", "DRAIN", "FLOWS", "LAST CHECK")
+	t.row("SERVICE", "BACKEND", "ADDRESS", "ZONE", "STATE", "FOR", "ELIGIBLE", "WEIGHT", "LINK", "DRAIN", "FLOWS", "LAST CHECK", "SUSPECT")
 	for _, b := range list {
 		instance := b.Instance
 		if b.Failover {
@@ -46,8 +47,16 @@ func showBackends(t *table, list []admin.Backend, now time.Time) {
 			since = age(now, *b.Since)
 		}
 		t.row(b.Service, instance, b.Address, b.Zone, b.State, since, yes(b.Eligible),
-			or(b.Weight, b.WeightError), link(b.Link), drain(b, now), b.Traffic.Flows, check(b.LastCheck))
+			or(b.Weight, b.WeightError), link(b.Link), drain(b, now), b.Traffic.Flows, check(b.LastCheck), suspect(b.Suspicions))
 	}
+}
+
+func suspect(list []admin.Suspicion) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, s.Why)
+	}
+	return strings.Join(out, "; ")
 }
 
 func link(l admin.Link) string {

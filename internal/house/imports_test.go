@@ -30,11 +30,14 @@ var mayImport = map[string][]string{
 	"pkg/announce":    {"pkg/lb"},
 	"pkg/loader":      {"pkg/lb", "pkg/conntrack"},
 	"pkg/controller":  {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/probe", "pkg/announce"},
-	"pkg/metrics":     {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/loader", "pkg/neigh", "pkg/controller"},
-	"pkg/admin":       {"pkg/lb", "pkg/conntrack", "pkg/selector"},
+	// What is suspected must not reach those who decide: passive is imported by
+	// those who show it, and never by what writes maps.
+	"pkg/passive": {"pkg/lb"},
+	"pkg/metrics": {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/loader", "pkg/neigh", "pkg/controller", "pkg/passive"},
+	"pkg/admin":   {"pkg/lb", "pkg/conntrack", "pkg/selector"},
 	"pkg/daemon": {
 		"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh",
-		"pkg/probe", "pkg/announce", "pkg/controller", "pkg/metrics", "pkg/admin",
+		"pkg/probe", "pkg/announce", "pkg/controller", "pkg/metrics", "pkg/admin", "pkg/passive",
 	},
 	"pkg/replay": {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
 	"pkg/model":  {"pkg/lb", "pkg/selector"},
@@ -46,7 +49,7 @@ var mayImport = map[string][]string{
 // kernelFree never reach these modules, not even through another package of
 // ours: they are tested without root and could run anywhere.
 var (
-	kernelFree    = []string{"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck"}
+	kernelFree    = []string{"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/passive"}
 	kernelModules = []string{"github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns"}
 )
 

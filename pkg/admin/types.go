@@ -149,10 +149,20 @@ type Backend struct {
 	Weight      string `json:"weight"`
 	WeightError string `json:"weightError"`
 	Link        Link   `json:"link"`
+	// Suspicions are what its traffic shows against it, where the service has
+	// passiveSignals. They change nothing.
+	Suspicions []Suspicion `json:"suspicions"`
 	// Leaving: no longer configured, here until its drain ends.
 	Leaving  bool       `json:"leaving"`
 	DrainEnd *time.Time `json:"drainEnd"` // nil when it does not drain
 	Traffic  Traffic    `json:"traffic"`
+}
+
+// Suspicion is what the traffic of a backend shows against it.
+type Suspicion struct {
+	Signal string    `json:"signal"` // UNCONFIRMED_SYN or PORT_UNREACHABLE
+	Why    string    `json:"why"`
+	Since  time.Time `json:"since"`
 }
 
 // RuleCheck is the health of a backend at one address.

@@ -111,6 +111,12 @@ backendServices:
 - {name: s, healthChecks: [a], l4lb: {probe: direct}}
 - {name: t, healthChecks: [b], l4lb: {probe: vip}}
 `},
+		{"passive signals", `
+backendServices:
+- {name: s, l4lb: {passiveSignals: {enable: true}}}
+- {name: t, l4lb: {passiveSignals: {enable: true, windowSec: 300, unconfirmedShare: 1, minEvents: 1}}}
+- {name: u, l4lb: {passiveSignals: {enable: false}}}
+`},
 		{"values that switch off what is not supported yet", `
 healthChecks:
 - {name: h, type: TCP, tcpHealthCheck: {proxyHeader: NONE}, sourceRegions: []}

@@ -125,6 +125,8 @@ func buildService(s *service) lb.Service {
 		},
 		Forwarding: s.extension.forwarding.or(lb.ForwardL2),
 		Probe:      s.extension.probe.or(lb.ProbeVIP),
+
+		PassiveSignals: buildPassive(&s.extension.passive),
 	}
 	if len(s.checks) > 0 {
 		out.HealthCheck = s.checks[0].v

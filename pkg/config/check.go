@@ -25,7 +25,7 @@ func rules() []func(*check) {
 		requireGroupFields, uniqueEndpoints,
 		requireServiceFields, oneHealthCheck, serviceReferences, uniqueBackendGroups,
 		oneAddressPerInstance, alwaysPersistNeedsPerConnection, idleTimeoutAllowed,
-		spilloverRatioNeedsSpill, zonalExcludesSubsetting,
+		spilloverRatioNeedsSpill, zonalExcludesSubsetting, unconfirmedShareAboveZero,
 		requireRuleFields, ruleReferences, portsOrAllPorts, ruleMatchesService,
 		ipVersionMatchesAddress, familyOfBackends, zonalExcludesMirroring,
 		vipIsNoBackend, uniqueFrontends, usableSourceRanges, usableFlowRates,

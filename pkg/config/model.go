@@ -159,6 +159,7 @@ type extension struct {
 	idle          val[time.Duration]
 	failoverDrain val[time.Duration]
 	probe         val[lb.ProbeTo]
+	passive       passiveSignals
 }
 
 type forwardingRule struct {

@@ -131,5 +131,9 @@ func extensionSchema() *schema[extension] {
 		scalar("idleTimeoutSec", func(x *extension) *val[time.Duration] { return &x.idle }, seconds(1, maxIdleSec)),
 		scalar("failoverDrainTimeoutSec", func(x *extension) *val[time.Duration] { return &x.failoverDrain }, seconds(0, 3600)),
 		scalar("probe", func(x *extension) *val[lb.ProbeTo] { return &x.probe }, oneOf(lb.ProbeVIP, lb.ProbeDirect)),
+		nested("passiveSignals", func(x *extension, e *entry) *passiveSignals {
+			x.passive.pos = e.keyPos
+			return &x.passive
+		}, passiveSchema()),
 	)
 }

@@ -182,6 +182,7 @@ func (e *Engine) writeRules() error {
 		admission := &r.cfg.Admission
 		record.SourceFilter = len(admission.AllowedSources) > 0
 		record.RateLimited = admission.Flows.Limited() || admission.SourceFlows.Limited()
+		record.Signals = cfg.PassiveSignals != nil
 		if err := e.putRule(r, record); err != nil {
 			return err
 		}

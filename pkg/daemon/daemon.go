@@ -24,6 +24,7 @@ import (
 	"l4lb/pkg/lb"
 	"l4lb/pkg/loader"
 	"l4lb/pkg/neigh"
+	"l4lb/pkg/passive"
 	"l4lb/pkg/probe"
 )
 
@@ -84,6 +85,7 @@ type Daemon struct {
 	announcer  *announce.Announcer
 	controller *controller.Controller
 	ports      *ports
+	suspicions *suspicions
 	reloads    reloads
 	listeners  []*listener
 	closed     atomic.Bool
@@ -205,6 +207,10 @@ func (d *Daemon) assemble() error {
 	d.neighbours = neigh.New(neigh.Options{Logger: d.log})
 	d.announcer = announce.New(announce.Options{Logger: d.log})
 	d.ports = newPorts(d.dp, d.cfg.Gateway, d.log)
+	d.suspicions = &suspicions{
+		watch: passive.NewWatch(), log: d.log, counters: d.dp,
+		state: func() (*lb.Config, *controller.Snapshot) { return d.controller.Config(), d.controller.Snapshot() },
+	}
 	d.controller, err = controller.New(controller.Options{
 		Logger: d.log, Engine: engine, Health: d.checker, Neighbours: d.neighbours, Announcer: d.announcer,
 		Probes: d.probing,
@@ -237,6 +243,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		d.controller.Run, d.checker.Run, d.probing.Run, d.neighbours.Run, d.announcer.Run, d.ports.run, d.followReloads,
+		d.suspicions.run,
 	} {
 		g.Go(func() error { return part(running) })
 	}

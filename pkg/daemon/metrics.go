@@ -11,6 +11,7 @@ import (
 func (d *Daemon) metricsHandler() (http.Handler, error) {
 	h, err := metrics.Handler(metrics.Options{
 		Counters: d.dp, State: d.controller, Checks: d.checker, Neighbours: d.neighbours, Gateway: d.describe,
+		Suspicions: d.suspicions.watch,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics: %w", err)

@@ -23,6 +23,7 @@ func (v *view) problems(backends []admin.Backend) []string {
 		if text := backendProblem(&backends[i]); text != "" {
 			out = append(out, text)
 		}
+		out = append(out, suspicionProblems(&backends[i])...)
 	}
 	return out
 }
@@ -56,6 +57,13 @@ func backendProblem(b *admin.Backend) string {
 		return who + " is drained by hand"
 	}
 	return ""
+}
+
+func suspicionProblems(b *admin.Backend) (out []string) {
+	for _, s := range b.Suspicions {
+		out = append(out, fmt.Sprintf("backend %s (%s) of %s is SUSPECT: %s", b.Instance, b.Address, b.Service, s.Why))
+	}
+	return out
 }
 
 func lastCheck(b *admin.Backend) string {

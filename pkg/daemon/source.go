@@ -23,6 +23,7 @@ func (d *Daemon) view() (*view, error) {
 	}
 	v := newView(d.controller.Config(), snapshot)
 	v.counters, v.health, v.neighbours = d.dp, d.controller.RuleHealth, d.neighbours.Snapshot()
+	v.suspected = d.suspicions.watch.Of
 	return v, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"l4lb/pkg/lb"
 	"l4lb/pkg/loader"
 	"l4lb/pkg/neigh"
+	"l4lb/pkg/passive"
 )
 
 // counters is what a view reads of *loader.Datapath.
@@ -32,10 +33,15 @@ type view struct {
 	// health is what is known of a member at each address it is probed at.
 	health     func(service, instance string, addr netip.Addr) []controller.RuleHealth
 	neighbours map[netip.Addr]neigh.Entry
+	// suspected are the suspicions of a backend.
+	suspected func(k passive.Key) []passive.Suspicion
 }
 
 func newView(cfg *lb.Config, snapshot *controller.Snapshot) *view {
-	v := &view{cfg: cfg, snapshot: snapshot, checks: make(map[string]*lb.HealthCheck, len(cfg.Services))}
+	v := &view{
+		cfg: cfg, snapshot: snapshot, checks: make(map[string]*lb.HealthCheck, len(cfg.Services)),
+		suspected: func(passive.Key) []passive.Suspicion { return nil },
+	}
 	byName := make(map[string]*lb.HealthCheck, len(cfg.HealthChecks))
 	for i := range cfg.HealthChecks {
 		byName[cfg.HealthChecks[i].Name] = &cfg.HealthChecks[i]
@@ -184,6 +190,7 @@ func (v *view) backend(service string, m controller.MemberStatus) admin.Backend 
 		Eligible: m.Eligible, Leaving: m.Leaving, DrainEnd: moment(m.DrainEnd), Link: v.link(m.Backend.Addr),
 	}
 	row.Weight, row.WeightError = weight(m.Weight)
+	row.Suspicions = shown(v.suspected(passive.Key{Service: service, Instance: m.Backend.Instance, Addr: m.Backend.Addr}))
 	showChecks(&row, v.health(service, m.Backend.Instance, m.Backend.Addr))
 	return row
 }

@@ -117,13 +117,14 @@ func TestBackendsAreShownWithTheirReasons(t *testing.T) {
 			Checks: []admin.RuleCheck{
 				wantCheck("HEALTHY", noon.Add(-time.Hour), []string{}), wantCheck("UNHEALTHY", noon, []string{"web-vip"}), wantCheck("UNKNOWN", noon, []string{}),
 			},
-			Link:    admin.Link{State: "RESOLVED", Usable: true, Interface: "eth0", Via: "10.1.0.11", MAC: "02:00:00:00:00:01"},
-			Traffic: admin.Traffic{Packets: 9, Bytes: 900, Flows: 1},
+			Link:       admin.Link{State: "RESOLVED", Usable: true, Interface: "eth0", Via: "10.1.0.11", MAC: "02:00:00:00:00:01"},
+			Suspicions: []admin.Suspicion{},
+			Traffic:    admin.Traffic{Packets: 9, Bytes: 900, Flows: 1},
 		},
 		{
 			Service: "web", Instance: "web-x-1", Address: "10.9.0.11", Failover: true, State: "DRAINING", Health: "UNHEALTHY",
 			WeightError: "WEIGHT_NONE", Link: admin.Link{State: "NO_ROUTE"}, DrainEnd: &moment,
-			Checks: []admin.RuleCheck{}, Traffic: admin.Traffic{Packets: 17, Bytes: 1700, Flows: 1},
+			Checks: []admin.RuleCheck{}, Suspicions: []admin.Suspicion{}, Traffic: admin.Traffic{Packets: 17, Bytes: 1700, Flows: 1},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

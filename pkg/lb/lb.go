@@ -269,6 +269,20 @@ type Service struct {
 	Backends         []BackendRef
 	Forwarding       Forwarding
 	Probe            ProbeTo
+	// PassiveSignals says when its backends are suspected; nil: never.
+	PassiveSignals *PassiveSignals
+}
+
+// PassiveSignals says when a backend is suspected by what its traffic shows. A
+// suspicion is reported and changes nothing else.
+type PassiveSignals struct {
+	// Window is how far back is looked.
+	Window time.Duration
+	// UnconfirmedShare of the new connections had no packet after the SYN.
+	UnconfirmedShare Ratio
+	// Minimum is how many connections, or ICMP errors, a window must have to
+	// say anything.
+	Minimum int
 }
 
 // RuleProtocol is a forwarding rule's IPProtocol.

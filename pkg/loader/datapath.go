@@ -206,6 +206,7 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 		lbMapL4lbMembers: o.Members,
 		lbMapL4lbRules:   o.Rules,
 		lbMapL4lbStats:   o.statRecords(),
+		lbMapL4lbSignals: o.statRecords(),
 		lbMapL4lbNames:   o.nameRecords(),
 		lbMapL4lbPicks:   o.Services * ZoneMax,
 		lbMapL4lbTables:  o.Services * 4,

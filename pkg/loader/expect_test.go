@@ -201,6 +201,12 @@ func readCounters(tb testing.TB, d *Datapath) counters {
 		add(name+ReasonRateLimited.String(), r.Limited)
 		add(name+ReasonSourceRateLimited.String(), r.SourceLimited)
 	}
+	for i, s := range perCPU[lbSignals](tb, d.objs.L4lbSignals) {
+		name := fmt.Sprintf("signal %d ", i)
+		add(name+"SYNs", s.Syns)
+		add(name+"confirmed", s.Confirmed)
+		add(name+"unreachable", s.Unreachable)
+	}
 	for i, t := range perCPU[lbZoneTraffic](tb, d.objs.L4lbZstats) {
 		if t != (lbZoneTraffic{}) {
 			name := fmt.Sprintf("zone %d to %d ", i/ZoneMax, i%ZoneMax)

@@ -110,14 +110,20 @@ func (b *lbBucket6) decode(i int, value uint64) conntrack.Record {
 // one that is being written.
 func flowValue(word *uint64) (value uint64, used bool) {
 	value = atomic.LoadUint64(word)
-	state := uint8(value >> 24)
+	state := flowState(value)
 	return value, state != 0 && state != flowBusy
 }
+
+// flowBySYN is FLOW_BY_SYN: a note in an entry's value word, not part of its
+// state.
+const flowBySYN = 1 << 31
+
+func flowState(value uint64) uint8 { return uint8((value &^ flowBySYN) >> 24) }
 
 // record unpacks an entry's value word: see struct flow4 of bpf/include/types.h.
 func record(value uint64, last uint32, epoch uint16, zone uint8) conntrack.Record {
 	return conntrack.Record{
-		Member: uint32(value) & 0xffffff, State: conntrack.State(value >> 24),
+		Member: uint32(value) & 0xffffff, State: conntrack.State(flowState(value)),
 		Generation: uint16(value >> 32), Rule: uint32(value >> 48),
 		Last: last, Epoch: epoch, Zone: zone,
 	}

@@ -210,6 +210,13 @@ type lbRule struct {
 	Reserved     [13]uint8
 }
 
+type lbSignals struct {
+	_           structs.HostLayout
+	Syns        uint64
+	Confirmed   uint64
+	Unreachable uint64
+}
+
 type lbSourceKey struct {
 	_       structs.HostLayout
 	Prefix  [2]uint64
@@ -263,6 +270,7 @@ const (
 	lbMapL4lbReasons     = "l4lb_reasons"
 	lbMapL4lbRefused     = "l4lb_refused"
 	lbMapL4lbRules       = "l4lb_rules"
+	lbMapL4lbSignals     = "l4lb_signals"
 	lbMapL4lbSources     = "l4lb_sources"
 	lbMapL4lbStats       = "l4lb_stats"
 	lbMapL4lbTables      = "l4lb_tables"
@@ -348,6 +356,7 @@ type lbMapSpecs struct {
 	L4lbReasons   *ebpf.MapSpec `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.MapSpec `ebpf:"l4lb_refused"`
 	L4lbRules     *ebpf.MapSpec `ebpf:"l4lb_rules"`
+	L4lbSignals   *ebpf.MapSpec `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
@@ -409,6 +418,7 @@ type lbMaps struct {
 	L4lbReasons   *ebpf.Map `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.Map `ebpf:"l4lb_refused"`
 	L4lbRules     *ebpf.Map `ebpf:"l4lb_rules"`
+	L4lbSignals   *ebpf.Map `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
@@ -432,6 +442,7 @@ func (m *lbMaps) Close() error {
 		m.L4lbReasons,
 		m.L4lbRefused,
 		m.L4lbRules,
+		m.L4lbSignals,
 		m.L4lbSources,
 		m.L4lbStats,
 		m.L4lbTables,

@@ -67,7 +67,7 @@ func openPinned(dir string) (*pinned, error) {
 
 // layout names what the fields of pinned maps mean and how flows are hashed into
 // buckets. It changes with any change of those that sizes do not show.
-const layout = "1"
+const layout = "2"
 
 // check refuses maps of another layout: flows would be lost or misread.
 func (p *pinned) check(spec *ebpf.CollectionSpec) error {

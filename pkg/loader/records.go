@@ -111,6 +111,8 @@ type Rule struct {
 	// SourceFilter and RateLimited have the program look at the rule's
 	// Admission.
 	SourceFilter, RateLimited bool
+	// Signals has what the rule's traffic shows of its backends counted.
+	Signals bool
 }
 
 // RULE_ of bpf/include/types.h.
@@ -118,6 +120,7 @@ const (
 	ruleGlobalAccess = 1 << 0
 	ruleSourceFilter = 1 << 2
 	ruleRateLimited  = 1 << 3
+	ruleSignals      = 1 << 7
 )
 
 // SetRule writes the record of a rule id.
@@ -132,6 +135,7 @@ func (d *Datapath) SetRule(id uint32, r Rule) error {
 	}
 	for flag, set := range map[uint8]bool{
 		ruleGlobalAccess: r.GlobalAccess, ruleSourceFilter: r.SourceFilter, ruleRateLimited: r.RateLimited,
+		ruleSignals: r.Signals,
 	} {
 		if set {
 			record.Flags |= flag
@@ -149,6 +153,7 @@ func (d *Datapath) Rule(id uint32) Rule {
 		IdleTicks: r.Idle, Affinity: Affinity(r.Affinity), Kind: FlowKind(r.Kind),
 		GlobalAccess: r.Flags&ruleGlobalAccess != 0,
 		SourceFilter: r.Flags&ruleSourceFilter != 0, RateLimited: r.Flags&ruleRateLimited != 0,
+		Signals: r.Flags&ruleSignals != 0,
 	}
 }
 

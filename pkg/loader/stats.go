@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -37,7 +38,10 @@ func (d *Datapath) ClearTraffic(record uint32) error {
 	if err != nil {
 		return fmt.Errorf("count CPUs: %w", err)
 	}
-	return d.objs.L4lbStats.Put(record, make([]lbTraffic, cpus))
+	return errors.Join(
+		d.objs.L4lbStats.Put(record, make([]lbTraffic, cpus)),
+		d.objs.L4lbSignals.Put(record, make([]lbSignals, cpus)),
+	)
 }
 
 // ZoneTraffic sums the traffic of a client zone to a backend zone.

@@ -104,6 +104,10 @@ func TestEverythingThatIsCountedIsShown(t *testing.T) {
 		"backend_reachable{address=10.9.0.11," + webX1 + "}":                                                                       0,
 		"backend_weight{address=10.1.0.11," + webA1 + "}":                                                                          2.5,
 	}
+	for signal, n := range map[string]float64{"UNCONFIRMED_SYN": 1, "PORT_UNREACHABLE": 0} {
+		labels := "{address=10.1.0.11,signal=" + signal + "," + webA1 + "}"
+		want["backend_suspected"+labels], want["backend_suspicions_total"+labels] = n, 3*n
+	}
 	for _, s := range []string{"HEALTHY", "UNHEALTHY", "DRAINING", "UNKNOWN"} {
 		want["service_backends{family=ipv4,service=web,state="+s+"}"] = oneIf(s == "HEALTHY" || s == "UNHEALTHY")
 		want["backend_state{address=10.1.0.11,backend=web-a-1,service=web,state="+s+",zone=zone-a}"] = oneIf(s == "HEALTHY")

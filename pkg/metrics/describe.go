@@ -33,7 +33,7 @@ type descriptions struct {
 	ruleRefused                                  description
 	serviceBackends, serviceEligible, serviceSet description
 	backendState, backendReachable               description
-	backendWeight                                description
+	backendWeight, suspected, suspicions         description
 	probes, probeDuration, probeLateness         description
 	probesInFlight, probesWaiting, neighbours    description
 	transitions, damped, targetSince             description
@@ -69,6 +69,9 @@ func newDescriptions() *descriptions {
 		backendReachable: gauge("backend_reachable", "Whether the link address of a backend's next hop is known.", backendLabels()...),
 		backendWeight:    gauge("backend_weight", "Weight that a backend reported; absent where it reported none.", backendLabels()...),
 
+		suspected:  gauge("backend_suspected", "Whether a backend is suspected by what its traffic shows.", backendLabels("signal")...),
+		suspicions: counter("backend_suspicions_total", "Suspicions of a backend that began.", backendLabels("signal")...),
+
 		probes:         counter("health_probes_total", "Health check probes by their outcome.", "protocol", "detail"),
 		probeDuration:  histogram("health_probe_duration_seconds", "Time a probe took.", "protocol"),
 		probeLateness:  histogram("health_probe_lateness_seconds", "Time from when a probe was due to when it started."),
@@ -93,7 +96,7 @@ func (d *descriptions) all() []description {
 		d.buildInfo, d.ready, d.interfaceAttached, d.configReloads, d.configRefused, d.configSince, d.errors,
 		d.trafficPackets, d.trafficBytes, d.trafficFlows, d.zonePackets, d.zoneBytes,
 		d.ruleRefused, d.packets, d.flowEvents, d.flowCapacity, d.serviceBackends, d.serviceEligible, d.serviceSet,
-		d.backendState, d.backendReachable, d.backendWeight,
+		d.backendState, d.backendReachable, d.backendWeight, d.suspected, d.suspicions,
 		d.probes, d.probeDuration, d.probeLateness, d.probesInFlight, d.probesWaiting, d.neighbours,
 		d.transitions, d.damped, d.targetSince,
 	}

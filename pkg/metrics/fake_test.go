@@ -10,6 +10,7 @@ import (
 	"l4lb/pkg/lb"
 	"l4lb/pkg/loader"
 	"l4lb/pkg/neigh"
+	"l4lb/pkg/passive"
 	"l4lb/pkg/selector"
 )
 
@@ -69,6 +70,23 @@ type fakeNeighbours map[netip.Addr]neigh.Entry
 
 func (f fakeNeighbours) Snapshot() map[netip.Addr]neigh.Entry { return f }
 
+// fakeSuspicions watches web-a-1, and suspects it.
+type fakeSuspicions struct{}
+
+func (fakeSuspicions) Of(k passive.Key) []passive.Suspicion {
+	if k.Instance != "web-a-1" {
+		return nil
+	}
+	return []passive.Suspicion{{Key: k, Signal: passive.UnconfirmedSyn}}
+}
+
+func (fakeSuspicions) Total(k passive.Key, s passive.Signal) (uint64, bool) {
+	if s == passive.UnconfirmedSyn {
+		return 3, k.Instance == "web-a-1"
+	}
+	return 0, k.Instance == "web-a-1"
+}
+
 // fixture is a gateway with one service, two backends and one rule.
 type fixture struct {
 	counters *fakeCounters
@@ -110,6 +128,7 @@ func newFixture() *fixture {
 			netip.MustParseAddr("10.1.0.11"): {State: neigh.Resolved},
 			netip.MustParseAddr("10.9.0.11"): {State: neigh.NoRoute},
 		},
+		Suspicions: fakeSuspicions{},
 		Gateway: func() Gateway {
 			return Gateway{
 				Version: "v1", Ready: true, Interfaces: []Interface{{"eth0", "native", true}},

@@ -68,6 +68,7 @@ type Options struct {
 	State      State
 	Checks     Checks
 	Neighbours Neighbours
+	Suspicions Suspicions
 	Gateway    func() Gateway
 }
 

@@ -55,6 +55,7 @@ func (c *Collector) collectBackend(s sink, service string, m controller.MemberSt
 		s.flag(c.d.backendState, m.State == state, append(labels[:4:4], string(state))...)
 	}
 	s.flag(c.d.backendReachable, m.Link.Usable, labels...)
+	c.collectSuspicions(s, service, m)
 	if m.Weight.Valid() {
 		s.put(c.d.backendWeight, float64(m.Weight.PPM)/lb.WeightOne, labels...)
 	}

@@ -36,6 +36,7 @@ type backend struct {
 	misses   map[bool][]time.Time // refused probes, by whether they came over IPv6
 	arrivals []arrival            // datagrams
 	closers  []io.Closer
+	tcp      net.Listener // of talkPort
 }
 
 // arrival is a datagram by the backend's clock, when its kernel received it.
@@ -55,8 +56,8 @@ func (b *backend) addr(f family) string {
 func (b *backend) serve(t *testing.T) {
 	t.Helper()
 	b.misses = map[bool][]time.Time{}
-	tcp := b.ns.Listen("tcp", fmt.Sprint(":", talkPort))
-	go func() {
+	b.tcp = b.ns.Listen("tcp", fmt.Sprint(":", talkPort))
+	go func(tcp net.Listener) {
 		for {
 			conn, err := tcp.Accept()
 			if err != nil {
@@ -65,10 +66,10 @@ func (b *backend) serve(t *testing.T) {
 			b.own(conn)
 			go b.talk(conn)
 		}
-	}()
+	}(b.tcp)
 	health := b.ns.Listen("tcp", fmt.Sprint(":", healthPort))
 	go func() { _ = http.Serve(health, http.HandlerFunc(b.health)) }() // until the listener closes
-	b.own(tcp, health)
+	b.own(b.tcp, health)
 	for _, f := range families {
 		conn := b.ns.ListenPacket("udp", hostPort(f.vip, echoPort)).(*net.UDPConn)
 		b.own(conn)
