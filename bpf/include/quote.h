@@ -33,6 +33,11 @@ static __always_inline bool is_relayed_error(__u8 type, bool ipv4)
 	return type == 3 || type == 11 || type == 12;
 }
 
+static __always_inline bool is_port_unreachable(__u8 type, __u8 code, bool ipv4)
+{
+	return ipv4 ? type == 3 && code == 3 : type == 1 && code == 4;
+}
+
 /* Where the IP packet ends in the frame; padding may follow. 0 on an error. */
 static __always_inline __u32 packet_end(struct xdp_md *ctx, const struct packet *pkt, bool ipv4)
 {

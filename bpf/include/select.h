@@ -49,12 +49,14 @@ static __always_inline void touch(struct flow_meta *meta, __u32 now)
 #include "signal_flow.h"
 #include "walk.h"
 #include "relay.h"
+#include "unreachable.h"
 #undef FT
 
 #define FT(x) x##6
 #include "signal_flow.h"
 #include "walk.h"
 #include "relay.h"
+#include "unreachable.h"
 #undef FT
 
 #endif

@@ -35,6 +35,21 @@ static __always_inline int handle_fragment(struct xdp_md *ctx, struct packet *pk
 	return VERDICT_FRAGMENT;
 }
 
+/* ICMP for nobody of ours, which the kernel may have to route. */
+static __always_inline int pass_icmp(struct xdp_md *ctx, const struct packet *pkt, bool ipv4)
+{
+	__u8 head[2]; /* type, code */
+
+	if (pkt->l4 <= OFFSET_MASK && !bpf_xdp_load_bytes(ctx, pkt->l4, head, sizeof(head)) &&
+	    is_port_unreachable(head[0], head[1], ipv4)) {
+		if (ipv4)
+			note_unreachable4(ctx, pkt);
+		else
+			note_unreachable6(ctx, pkt);
+	}
+	return XDP_PASS;
+}
+
 /* Echo requests for a VIP are answered unless an L3_DEFAULT rule takes them;
  * ICMP errors are about another packet. Everything else goes to a rule.
  */
@@ -44,7 +59,7 @@ static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, b
 	__u8 type;
 
 	if (!front)
-		return pkt->fragment ? VERDICT_FRAGMENT : XDP_PASS;
+		return pkt->fragment ? VERDICT_FRAGMENT : pass_icmp(ctx, pkt, ipv4);
 	if (pkt->l4 + sizeof(struct icmp_header) > packet_end(ctx, pkt, ipv4) ||
 	    bpf_xdp_load_bytes(ctx, pkt->l4, &type, sizeof(type)))
 		return pass(pkt, REASON_MALFORMED);

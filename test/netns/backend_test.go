@@ -37,6 +37,7 @@ type backend struct {
 	arrivals []arrival            // datagrams
 	closers  []io.Closer
 	tcp      net.Listener // of talkPort
+	udp      []io.Closer  // of echoPort
 }
 
 // arrival is a datagram by the backend's clock, when its kernel received it.
@@ -73,6 +74,7 @@ func (b *backend) serve(t *testing.T) {
 	for _, f := range families {
 		conn := b.ns.ListenPacket("udp", hostPort(f.vip, echoPort)).(*net.UDPConn)
 		b.own(conn)
+		b.udp = append(b.udp, conn)
 		stampArrivals(t, conn)
 		go b.echo(conn)
 	}

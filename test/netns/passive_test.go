@@ -54,11 +54,12 @@ func (n *network) knock(ctx context.Context, f family) {
 	}
 }
 
-// suspected waits until exactly those backends are, and returns why the first is.
-func (g *gateway) awaitSuspected(f family, names ...string) (why string) {
+// awaitSuspected waits until exactly those backends of a service are, and returns
+// why the first is.
+func (g *gateway) awaitSuspected(f family, service string, names ...string) (why string) {
 	g.t.Helper()
 	eventually(g.t, 60*time.Second, func() error {
-		list, err := g.client.Backends(g.t.Context(), "web")
+		list, err := g.client.Backends(g.t.Context(), service)
 		var got []string
 		for _, b := range list.Backends {
 			if len(b.Suspicions) > 0 && strings.Contains(b.Address, ":") == f.ipv6 {
@@ -89,7 +90,7 @@ func TestABackendThatDropsSYNsIsSuspected(t *testing.T) {
 		}()
 		deaf := n.backends["b1"]
 		deaf.deafen(t, true)
-		why := g.awaitSuspected(f, "b1")
+		why := g.awaitSuspected(f, "web", "b1")
 		if !strings.HasPrefix(why, "unconfirmedSyn ") || !strings.HasSuffix(why, " in 3s") {
 			t.Errorf("suspected because of %q", why)
 		}
@@ -105,13 +106,48 @@ func TestABackendThatDropsSYNsIsSuspected(t *testing.T) {
 			t.Error("the metrics do not say it")
 		}
 		deaf.deafen(t, false)
-		g.awaitSuspected(f)
+		g.awaitSuspected(f, "web")
 		cancel()
 		<-knocking
 		for _, line := range []string{"backend is suspected", "backend is no longer suspected"} {
 			if !strings.Contains(g.log.String(), line) {
 				t.Errorf("the log lacks %q", line)
 			}
+		}
+	})
+}
+
+// A backend whose service is gone answers datagrams with ICMP errors. Where the
+// gateway is its router they pass by and tell, and the clients get them all the
+// same.
+func TestABackendWhosePortIsUnreachableIsSuspected(t *testing.T) {
+	inFamilies(t, func(t *testing.T, n *network, f family) {
+		n.gateway.EnableForwarding()
+		for _, b := range n.backends {
+			zone := map[string]int{"a": 1, "b": 2}[b.zone]
+			b.ns.AddRoute("0.0.0.0/0", fmt.Sprintf("10.%d.0.2", zone))
+			b.ns.AddRoute("::/0", fmt.Sprintf("2001:db8:%s::2", b.zone))
+			b.ns.SetSysctl("ipv4/icmp_ratelimit", "0") // one a second to each client
+			b.ns.SetSysctl("ipv6/icmp/ratelimit", "0")
+		}
+		s := fourBackends()
+		s.service = "  l4lb: {passiveSignals: {enable: true, windowSec: 3}}\n"
+		g := startGateway(n, s)
+		for _, conn := range n.backends["b1"].udp {
+			conn.Close()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		flood := make(chan int)
+		go func() { flood <- n.flood(ctx, f) }()
+		why := g.awaitSuspected(f, "dns", "b1")
+		cancel()
+		<-flood
+		if !strings.HasPrefix(why, "portUnreachable ") {
+			t.Errorf("suspected because of %q", why)
+		}
+		all, err := g.backends()
+		if b := all["b1 "+n.backends["b1"].addr(f)]; err != nil || b.State != "HEALTHY" || !b.Eligible {
+			t.Errorf("b1 is %s, eligible %v: %v", b.State, b.Eligible, err)
 		}
 	})
 }
