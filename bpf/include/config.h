@@ -12,9 +12,13 @@ volatile const __u64 cfg_flow_seed = 0;
 /* Mixed into the choice of a backend; equal on all gateways of a VIP. */
 volatile const __u64 cfg_select_seed = 0;
 
-/* Number of buckets - 1 of the flow tables; a power of two less one. */
-volatile const __u32 cfg_flow_mask4 = 0;
-volatile const __u32 cfg_flow_mask6 = 0;
+/* Numbers of buckets in the parts of a flow table, one after the other. */
+volatile const __u32 cfg_flow_near = 0;
+volatile const __u32 cfg_flow_middle = 0;
+volatile const __u32 cfg_flow_far = 0;
+
+/* A spill mark has the ticks above this bit as its time. */
+volatile const __u8 cfg_spill_shift = 0;
 
 /* Number of slots - 1 of one half of the frontend table. */
 volatile const __u32 cfg_front_mask = 0;

@@ -17,8 +17,46 @@ enum flow_rank {
  */
 #define CLOCK_SKEW 8
 
-#define FLOW_DISPLACES (1U << 8)
-#define FLOW_NO_ROOM (1U << 9)
+/* A spill mark is SPILL_MARK with the time, in units of 1 << cfg_spill_shift
+ * ticks, when a flow that went past the bucket was last seen. A unit is a small
+ * part of SPILL_UNITS of them, so that all marks that count are of this round.
+ */
+#define SPILL_UNITS 128
+#define SPILL_MARK SPILL_UNITS
+
+static __always_inline __u8 spill_mark(__u32 now)
+{
+	return SPILL_MARK | ((now >> cfg_spill_shift) & (SPILL_UNITS - 1));
+}
+
+/* Whether a flow that is followed may be past the bucket: spill_life covers the
+ * longest idle time. A mark may be a unit younger than the packet, as an entry
+ * may be some ticks.
+ */
+static __always_inline bool spill_counts(__u8 mark, __u32 now)
+{
+	return mark && ((spill_mark(now) + 1 - mark) & (SPILL_UNITS - 1)) <= spill_life + 1;
+}
+
+/* Places that a flow may be in; the first far bucket's number. */
+#define FLOW_PLACES (FLOW_WAYS * BUCKET_FLOWS)
+#define FLOW_WAY_FAR 2
+#define FLOW_NOWHERE FLOW_PLACES
+
+/* How good a place is for a flow, as a number to compare. */
+#define FLOW_SCORE(rank, age) ((__u64)(rank) << 32 | (__u32)(age))
+
+struct flow_best {
+	__u64 score;
+	__u64 value; /* what was read there */
+	__u64 place; /* way * BUCKET_FLOWS + flow, or FLOW_NOWHERE */
+};
+
+/* What is written of a flow beside its key. */
+struct flow_entry {
+	__u64 value;
+	struct flow_meta meta;
+};
 
 static __always_inline __u8 flow_state(__u64 value)
 {
@@ -44,6 +82,9 @@ static __always_inline __u64 flow_value(__u32 member, __u8 state, __u16 generati
 {
 	return (__u64)rule << 48 | (__u64)generation << 32 | (__u32)state << MEMBER_BITS | member;
 }
+
+/* What makes of a flow on probation a confirmed one. */
+#define FLOW_CONFIRM ((__u64)(FLOW_STATE_PROBATION ^ FLOW_STATE_CONFIRMED) << MEMBER_BITS)
 
 static __always_inline bool kind_is_session(__u8 kind)
 {
@@ -96,6 +137,28 @@ static __always_inline bool flow_is_live(__u64 value, const struct flow_meta *me
 }
 
 #define WORD(x) (*(__u64 *)(x))
+
+/* The share-th of so many buckets, of 1 << 32 shares. */
+static __always_inline __u32 flow_share(__u32 share, __u32 buckets)
+{
+	return (__u64)share * buckets >> 32;
+}
+
+/* The way-th bucket that a flow may be in. The parts of the table are of very
+ * different size: while there are few flows, all are in the near one, whose
+ * pages and lines the CPU keeps at hand.
+ */
+static __always_inline __u32 bucket_of(__u64 hash, __u32 way)
+{
+	__u32 low = hash, high = hash >> 32;
+
+	if (way == 0)
+		return flow_share(low, cfg_flow_near);
+	if (way == 1)
+		return cfg_flow_near + flow_share(high, cfg_flow_middle);
+	return cfg_flow_near + cfg_flow_middle +
+	       flow_share(way == 2 ? high * 0x9e3779b1 : low * 0x85ebca6b, cfg_flow_far);
+}
 
 static __always_inline bool flow_key_eq4(const struct flow_key4 *flow, const struct flow_key4 *key)
 {

@@ -187,6 +187,7 @@ struct {
 } l4lb_echo SEC(".maps");
 
 volatile struct control_state control = {};
+volatile __u32 spill_life = 0; /* how old a spill mark may be, in its units */
 volatile struct trace_record trace = {};
 volatile __u32 clock_now = 0; /* ticks, with cfg_virtual_clock */
 

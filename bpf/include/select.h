@@ -7,13 +7,17 @@
  */
 
 /* The backend for a new flow: hash into the table of (service, client zone). */
-static __always_inline __u32 pick_member(const struct packet *pkt, const struct rule *rule)
+__noinline __u32 pick_member(const struct packet *pkt, const struct rule *rule)
 {
-	__u32 index = rule->pick_base + pkt->zone, slot, line;
-	struct pick *pick = bpf_map_lookup_elem(&l4lb_picks, &index);
 	struct slot_line *slots;
+	__u32 index, slot, line;
+	struct pick *pick;
 	void *table;
 
+	if (!pkt || !rule)
+		return 0;
+	index = rule->pick_base + pkt->zone;
+	pick = bpf_map_lookup_elem(&l4lb_picks, &index);
 	if (!pick || !pick->table)
 		return 0;
 	table = bpf_map_lookup_elem(&l4lb_tables, &pick->table);
@@ -37,12 +41,6 @@ static __always_inline int choose_member(struct packet *pkt, const struct rule *
 		return drop(pkt, REASON_OTHER_REGION);
 	pkt->member = pick_member(pkt, rule);
 	return pkt->member ? VERDICT_CONTINUE : drop(pkt, REASON_NO_BACKEND);
-}
-
-static __always_inline void touch(struct flow_meta *meta, __u32 now)
-{
-	if (READ_ONCE(meta->last) != now)
-		WRITE_ONCE(meta->last, now);
 }
 
 #define FT(x) x##4

@@ -11,7 +11,7 @@
 #define ZONE_MAX 64	 /* client zones incl. 0, no zone */
 #define ZONE_PAIRS 4096	 /* ZONE_MAX * ZONE_MAX */
 #define BUCKET_FLOWS 4	 /* flows in a bucket */
-#define FLOW_WAYS 4	 /* buckets a flow may be in */
+#define FLOW_WAYS 4	 /* buckets a flow may be in: near, middle, two far */
 #define FRONT_PROBES 32	 /* slots a frontend may be away from its hash */
 #define MEMBER_BITS 24
 #define NAME_SIZE 192
@@ -50,7 +50,7 @@ struct flow_meta {
 	__u32 last;  /* ticks */
 	__u16 epoch; /* of the rule */
 	__u8 zone;   /* of the client, when the entry was made */
-	__u8 spill;  /* in a bucket's first flow: a flow was put further on */
+	__u8 spill;  /* in a bucket's first flow: a flow is further on; see flow.h */
 };
 
 struct flow_key4 {

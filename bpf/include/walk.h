@@ -16,15 +16,16 @@ static __always_inline void FT(session_key)(struct FT(flow_key) *key, const stru
 		__builtin_memset(key->daddr, 0, sizeof(key->daddr));
 }
 
-/* Looks the key up and, when the entry holds, sends the packet to its backend.
- * rule is NULL where the frontend is not known yet: the entry knows its rule.
+/* When the entry holds, sends the packet to its backend. rule is NULL where the
+ * frontend is not known yet: the entry knows its rule. *aside, if not NULL, says
+ * that the marks which lead to the entry are to be renewed first, by follow_aside.
  */
 static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pkt,
 					   struct FT(flow) *flow, const struct FT(flow_key) *key,
-					   struct rule *rule)
+					   struct rule *rule, bool *aside)
 {
 	__u64 value = READ_ONCE(flow->value);
-	__u32 member_id = flow_member(value), rule_id = flow_rule(value);
+	__u32 member_id = flow_member(value), rule_id = flow_rule(value), last;
 	struct member *member;
 
 	if (flow_state(value) != FLOW_STATE_CONFIRMED && flow_state(value) != FLOW_STATE_PROBATION)
@@ -45,10 +46,16 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	if (!FT(flow_key_eq)(&flow->key, key))
 		return VERDICT_CONTINUE;
 
-	touch(&flow->meta, pkt->now);
+	last = READ_ONCE(flow->meta.last);
+	if (last != pkt->now) {
+		if (aside && (last ^ pkt->now) >> cfg_spill_shift) {
+			*aside = true;
+			return VERDICT_CONTINUE;
+		}
+		WRITE_ONCE(flow->meta.last, pkt->now);
+	}
 	if (flow_state(value) == FLOW_STATE_PROBATION) {
-		__u64 confirmed = flow_value(member_id, FLOW_STATE_CONFIRMED,
-					     flow_generation(value), rule_id);
+		__u64 confirmed = (value ^ FLOW_CONFIRM) & ~(__u64)FLOW_BY_SYN;
 
 		if (__sync_val_compare_and_swap(&flow->value, value, confirmed) == value) {
 			count_event(FLOW_EVENT_CONFIRMED);
@@ -62,41 +69,26 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	return deliver(ctx, pkt, member, rule);
 }
 
-/* Remembers the choice. flow is the entry that already has this key, if any. */
-static __always_inline void FT(remember)(struct packet *pkt, struct FT(flow) *flow,
-					 const struct FT(flow_key) *key, __u64 hash,
-					 const struct member *member, const struct rule *rule)
+/* Remembers the choice. */
+static __always_inline void FT(remember)(struct packet *pkt, const struct FT(flow_key) *key,
+					 __u64 hash, const struct member *member,
+					 const struct rule *rule)
 {
-	struct flow_meta meta = {
-		.last = pkt->now,
-		.epoch = kind_is_session(key->tail.kind) ? rule->service_epoch : rule->epoch,
-		.zone = pkt->zone,
-	};
 	__u16 generation = member->generation[flow_class(&key->tail) & 1];
-	enum flow_event event = FLOW_EVENT_MAX;
-	__u8 state = FLOW_STATE_PROBATION;
-	__u64 old, by_syn = 0;
+	struct flow_entry entry = {
+		.value = flow_value(pkt->member, FLOW_STATE_PROBATION, generation, pkt->rule),
+		.meta.last = pkt->now,
+		.meta.epoch = kind_is_session(key->tail.kind) ? rule->service_epoch : rule->epoch,
+		.meta.zone = pkt->zone,
+	};
+	enum flow_event event;
 	int syn = SYN_SILENT;
 
 	if (rule->flags & RULE_SIGNALS)
 		syn = FT(weigh_syn)(key, hash, pkt);
 	if (syn != SYN_SILENT)
-		by_syn = FLOW_BY_SYN;
-	if (flow) {
-		old = READ_ONCE(flow->value);
-		if (flow_state(old) == FLOW_STATE_CONFIRMED &&
-		    flow_is_live(old, &flow->meta, &key->tail, pkt->now))
-			state = FLOW_STATE_CONFIRMED;
-		if (flow_state(old) == FLOW_STATE_BUSY ||
-		    !FT(flow_write)(flow, key, old,
-				    flow_value(pkt->member, state, generation, pkt->rule) | by_syn,
-				    &meta))
-			event = FLOW_EVENT_CONTENDED;
-	} else {
-		event = FT(flow_insert)(
-			key, hash, flow_value(pkt->member, state, generation, pkt->rule) | by_syn,
-			&meta);
-	}
+		entry.value |= FLOW_BY_SYN;
+	event = FT(flow_put)(key, hash, &entry);
 	if (event != FLOW_EVENT_MAX)
 		count_event(event);
 	if (event == FLOW_EVENT_MAX || event == FLOW_EVENT_PROBATION_DISPLACED) {
@@ -122,7 +114,7 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
 	pkt->flow = TRACE_FLOW_NEW;
-	FT(remember)(pkt, FT(flow_lookup)(key, hash), key, hash, member, rule);
+	FT(remember)(pkt, key, hash, member, rule);
 	return deliver(ctx, pkt, member, rule);
 }
 
@@ -182,13 +174,13 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 		FT(session_key)(&key, rule);
 	}
 	if (tracked) {
-		flow = FT(flow_lookup)(&key, FT(flow_hash)(&key));
+		flow = FT(flow_seek)(&key, FT(flow_hash)(&key), pkt->now);
 		if (flow) {
 			/* Another rule let this session in. */
 			if (!pkt->fresh && flow_rule(READ_ONCE(flow->value)) != rule_id &&
 			    !admit(pkt, rule->flags & RULE_SOURCE_FILTER))
 				return XDP_DROP;
-			verdict = FT(follow_flow)(ctx, pkt, flow, &key, rule);
+			verdict = FT(follow_flow)(ctx, pkt, flow, &key, rule, NULL);
 			if (verdict != VERDICT_CONTINUE)
 				return verdict;
 		}
@@ -198,21 +190,44 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 	return FT(choose_backend)(ctx, pkt, &key, FT(flow_hash)(&key), rule);
 }
 
+/* What is rare of following an entry: it is in the far part of the flow table, or
+ * marks that lead to it are due.
+ */
+__noinline int FT(follow_aside)(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct FT(flow_key) key = {};
+	struct FT(flow) *flow;
+	int verdict;
+
+	if (!pkt)
+		return VERDICT_CONTINUE;
+	key.tail = pkt->tail;
+	FT(flow_key_from)(&key, pkt);
+	flow = FT(flow_seek)(&key, FT(flow_hash)(&key), clock_ticks());
+	if (!flow)
+		return VERDICT_CONTINUE;
+	verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL, NULL);
+	if (verdict == VERDICT_CONTINUE)
+		pkt->zone = 0;
+	return verdict;
+}
+
 /* The walk of a parsed packet that is neither fragment nor ICMP error: the flow
  * table first, nothing else on a hit.
  */
 static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct FT(flow_key) key = {.tail = pkt->tail};
+	int verdict = VERDICT_CONTINUE;
 	struct FT(flow) *flow;
 	struct packet copy;
-	int verdict;
+	bool aside = false;
 
 	FT(flow_key_first)(&key, pkt);
 	if (!pkt->fresh) {
-		flow = FT(flow_find)(&key, FT(flow_hash)(&key));
+		flow = FT(flow_find)(&key, FT(flow_hash)(&key), &aside);
 		if (flow) {
-			verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL);
+			verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL, &aside);
 			if (verdict != VERDICT_CONTINUE)
 				return pkt->reason ? leave(pkt->reason, verdict) : verdict;
 		}
@@ -221,5 +236,9 @@ static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
 	copy.zone = copy.flow = copy.reason = 0;
 	copy.rule = copy.member = copy.now = 0;
 	FT(map_addresses)(&copy);
-	return conclude(&copy, FT(start_flow)(ctx, &copy));
+	if (aside)
+		verdict = FT(follow_aside)(ctx, &copy);
+	if (verdict == VERDICT_CONTINUE)
+		verdict = FT(start_flow)(ctx, &copy);
+	return conclude(&copy, verdict);
 }

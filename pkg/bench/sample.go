@@ -14,21 +14,31 @@ const (
 	// freshPackets is the number of packets of a sample that needs a new flow
 	// for each.
 	freshPackets = 1 << 15
+	// agePortions is in how many portions a table is used before it is
+	// measured.
+	agePortions = 16
 	// attempts is how often a sample that noise spoilt is taken again.
 	attempts = 8
 )
 
-// age makes the flow table one that has been in use: every page of it was
-// written to, and what is in it no longer holds.
+// age makes the flow table one that has been in use: flows were made in it, no
+// more at a time than have room in its near part, and no longer hold.
 func (p *plane) age(family Family, flows uint32) error {
 	s := shapes[NewUDP]
 	run := s.run(family)
-	run.Mask, run.First = 1<<31-1, p.fresh
-	p.fresh += flows
-	if _, err := p.drv.run(p.dp.Program(), run, s.frame(family), flows, s.verdict); err != nil {
-		return fmt.Errorf("age flow table: %w", err)
+	run.Mask = 1<<31 - 1
+	portion := max(flows/agePortions, 1)
+	for epoch := range uint16(agePortions) {
+		run.First = p.fresh
+		p.fresh += portion
+		if _, err := p.drv.run(p.dp.Program(), run, s.frame(family), portion, s.verdict); err != nil {
+			return fmt.Errorf("age flow table: %w", err)
+		}
+		if err := p.setRules(epoch + 2); err != nil {
+			return err
+		}
 	}
-	return p.setRules(2)
+	return nil
 }
 
 // establish fills the flow table with confirmed flows 0 to flows-1.

@@ -77,6 +77,8 @@ type Datapath struct {
 	flows4  []lbBucket4
 	flows6  []lbBucket6
 	control lbControlState
+	// spillLife is the program's spill_life.
+	spillLife uint32
 
 	tables   tableSet
 	ranges   rangeSets
@@ -154,6 +156,9 @@ func Load(o Options) (_ *Datapath, err error) {
 	if err := d.mapMemory(); err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
 	}
+	if err := d.adoptSpillLife(); err != nil {
+		return nil, fmt.Errorf("load datapath: %w", err)
+	}
 	d.tables = newTableSet(d.objs.L4lbTables)
 	d.ranges = newRangeSets(d.objs.L4lbRanges)
 	if err := pinned.pinNew(d); err != nil {
@@ -171,7 +176,7 @@ func loadSpec(object string) (*ebpf.CollectionSpec, error) {
 
 // setConstants fills in bpf/include/config.h.
 func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) error {
-	buckets := flowBuckets(d.opts.FlowEntries)
+	parts := flowBuckets(d.opts.FlowEntries)
 	perTick := uint32(float64(d.opts.EchoPerSecond) / d.clock.perSecond)
 	var flag uint8
 	if d.opts.Virtual {
@@ -180,8 +185,10 @@ func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) erro
 	for name, value := range map[string]any{
 		lbVarCfgFlowSeed:     flowSeed,
 		lbVarCfgSelectSeed:   d.opts.SelectSeed,
-		lbVarCfgFlowMask4:    buckets - 1,
-		lbVarCfgFlowMask6:    buckets - 1,
+		lbVarCfgFlowNear:     parts.near,
+		lbVarCfgFlowMiddle:   parts.middle,
+		lbVarCfgFlowFar:      parts.far,
+		lbVarCfgSpillShift:   spillShift(d.clock),
 		lbVarCfgFrontMask:    frontSlots(d.opts.Frontends) - 1,
 		lbVarCfgZoneNodes:    d.opts.ZoneNodes,
 		lbVarCfgPortMask:     uint32(portSlots - 1),
@@ -199,7 +206,7 @@ func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) erro
 
 // sizeMaps gives the maps marked (loader) in bpf/include/maps.h their sizes.
 func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
-	buckets := flowBuckets(o.FlowEntries)
+	buckets := flowBuckets(o.FlowEntries).all()
 	for name, entries := range map[string]uint32{
 		lbMapL4lbFlows4:  buckets,
 		lbMapL4lbFlows6:  buckets,
@@ -225,20 +232,6 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 
 // statRecords is the number of (member, rule) counter records.
 func (o Options) statRecords() uint32 { return o.Members * o.StatSlots }
-
-// flowBuckets gives the tables 8/5 of the places asked for, rounded up to a
-// power of two: at 80 % of the entries asked for, half of the places are used,
-// and 0.02 % of the flows find their four buckets full.
-func flowBuckets(entries uint32) uint32 {
-	want := (uint64(entries)*8/5 + bucketFlows - 1) / bucketFlows
-	buckets := uint32(1)
-	for uint64(buckets) < want {
-		buckets <<= 1
-	}
-	return buckets
-}
-
-const bucketFlows = 4
 
 // Close releases the process's handles. What is pinned stays, an attached and
 // pinned program goes on forwarding.

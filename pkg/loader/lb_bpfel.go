@@ -279,17 +279,20 @@ const (
 	lbProgL4lbIngress    = "l4lb_ingress"
 	lbVarCfgClockShift   = "cfg_clock_shift"
 	lbVarCfgEchoLimit    = "cfg_echo_limit"
-	lbVarCfgFlowMask4    = "cfg_flow_mask4"
-	lbVarCfgFlowMask6    = "cfg_flow_mask6"
+	lbVarCfgFlowFar      = "cfg_flow_far"
+	lbVarCfgFlowMiddle   = "cfg_flow_middle"
+	lbVarCfgFlowNear     = "cfg_flow_near"
 	lbVarCfgFlowSeed     = "cfg_flow_seed"
 	lbVarCfgFrontMask    = "cfg_front_mask"
 	lbVarCfgPortMask     = "cfg_port_mask"
 	lbVarCfgSelectSeed   = "cfg_select_seed"
+	lbVarCfgSpillShift   = "cfg_spill_shift"
 	lbVarCfgTrace        = "cfg_trace"
 	lbVarCfgVirtualClock = "cfg_virtual_clock"
 	lbVarCfgZoneNodes    = "cfg_zone_nodes"
 	lbVarClockNow        = "clock_now"
 	lbVarControl         = "control"
+	lbVarSpillLife       = "spill_life"
 	lbVarTrace           = "trace"
 )
 
@@ -370,17 +373,20 @@ type lbMapSpecs struct {
 type lbVariableSpecs struct {
 	CfgClockShift   *ebpf.VariableSpec `ebpf:"cfg_clock_shift"`
 	CfgEchoLimit    *ebpf.VariableSpec `ebpf:"cfg_echo_limit"`
-	CfgFlowMask4    *ebpf.VariableSpec `ebpf:"cfg_flow_mask4"`
-	CfgFlowMask6    *ebpf.VariableSpec `ebpf:"cfg_flow_mask6"`
+	CfgFlowFar      *ebpf.VariableSpec `ebpf:"cfg_flow_far"`
+	CfgFlowMiddle   *ebpf.VariableSpec `ebpf:"cfg_flow_middle"`
+	CfgFlowNear     *ebpf.VariableSpec `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.VariableSpec `ebpf:"cfg_flow_seed"`
 	CfgFrontMask    *ebpf.VariableSpec `ebpf:"cfg_front_mask"`
 	CfgPortMask     *ebpf.VariableSpec `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.VariableSpec `ebpf:"cfg_select_seed"`
+	CfgSpillShift   *ebpf.VariableSpec `ebpf:"cfg_spill_shift"`
 	CfgTrace        *ebpf.VariableSpec `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.VariableSpec `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.VariableSpec `ebpf:"cfg_zone_nodes"`
 	ClockNow        *ebpf.VariableSpec `ebpf:"clock_now"`
 	Control         *ebpf.VariableSpec `ebpf:"control"`
+	SpillLife       *ebpf.VariableSpec `ebpf:"spill_life"`
 	Trace           *ebpf.VariableSpec `ebpf:"trace"`
 }
 
@@ -457,17 +463,20 @@ func (m *lbMaps) Close() error {
 type lbVariables struct {
 	CfgClockShift   *ebpf.Variable `ebpf:"cfg_clock_shift"`
 	CfgEchoLimit    *ebpf.Variable `ebpf:"cfg_echo_limit"`
-	CfgFlowMask4    *ebpf.Variable `ebpf:"cfg_flow_mask4"`
-	CfgFlowMask6    *ebpf.Variable `ebpf:"cfg_flow_mask6"`
+	CfgFlowFar      *ebpf.Variable `ebpf:"cfg_flow_far"`
+	CfgFlowMiddle   *ebpf.Variable `ebpf:"cfg_flow_middle"`
+	CfgFlowNear     *ebpf.Variable `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.Variable `ebpf:"cfg_flow_seed"`
 	CfgFrontMask    *ebpf.Variable `ebpf:"cfg_front_mask"`
 	CfgPortMask     *ebpf.Variable `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.Variable `ebpf:"cfg_select_seed"`
+	CfgSpillShift   *ebpf.Variable `ebpf:"cfg_spill_shift"`
 	CfgTrace        *ebpf.Variable `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.Variable `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.Variable `ebpf:"cfg_zone_nodes"`
 	ClockNow        *ebpf.Variable `ebpf:"clock_now"`
 	Control         *ebpf.Variable `ebpf:"control"`
+	SpillLife       *ebpf.Variable `ebpf:"spill_life"`
 	Trace           *ebpf.Variable `ebpf:"trace"`
 }
 

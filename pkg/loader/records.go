@@ -44,6 +44,9 @@ func (d *Datapath) SetMember(id uint32, m Member) error {
 	if id == 0 || int(id) >= len(d.members) {
 		return fmt.Errorf("member %d: %w (%d)", id, ErrFull, len(d.members))
 	}
+	if err := d.keepMarks(m.IdleTicks); err != nil {
+		return err
+	}
 	r := &d.members[id]
 	if m.IfIndex == 0 {
 		atomic.StoreUint32(&r.Ifindex, 0)
@@ -127,6 +130,9 @@ const (
 func (d *Datapath) SetRule(id uint32, r Rule) error {
 	if id == 0 || int(id) >= len(d.rules) {
 		return fmt.Errorf("rule %d: %w (%d)", id, ErrFull, len(d.rules))
+	}
+	if err := d.keepMarks(r.IdleTicks); err != nil {
+		return err
 	}
 	record := lbRule{
 		PickBase: uint32(r.Service) * ZoneMax, Idle: r.IdleTicks,
