@@ -28,19 +28,23 @@ type triple struct {
 // such a route for packets from that address of the gateway to that VIP alone.
 // Nothing is done where the filter is off or loose, or agrees.
 type reverse struct {
-	slot  int
-	seen  map[triple]bool // true: has a rule
-	links map[int]bool    // interfaces that the table leads to
+	slot   int
+	seen   map[triple]bool // true: has a rule
+	strict map[int]bool    // whether an interface's filter is
+	links  map[int]bool    // interfaces that the table leads to
 	// inside runs a function in the network namespace.
 	inside func(func() error) error
 }
 
 func newReverse(slot int, inside func(func() error) error) reverse {
-	return reverse{slot: slot, seen: map[triple]bool{}, links: map[int]bool{}, inside: inside}
+	return reverse{slot: slot, seen: map[triple]bool{}, strict: map[int]bool{}, links: map[int]bool{}, inside: inside}
 }
 
 // recheck looks at every triple again when it is next used.
-func (v *reverse) recheck() { clear(v.seen) }
+func (v *reverse) recheck() {
+	clear(v.seen)
+	clear(v.strict)
+}
 
 // allow makes sure that answers of the triple are accepted.
 func (v *reverse) allow(nl *netlink.Handle, t triple) error {
@@ -59,19 +63,32 @@ func (v *reverse) allow(nl *netlink.Handle, t triple) error {
 }
 
 func (v *reverse) blocked(nl *netlink.Handle, t triple) (bool, error) {
-	link, err := nl.LinkByIndex(t.ifindex)
-	if err != nil {
-		return false, err
-	}
-	var strict bool
-	err = v.inside(func() (err error) {
-		strict, err = strictFilter(link.Attrs().Name)
-		return err
-	})
+	strict, err := v.isStrict(nl, t.ifindex)
 	if err != nil || !strict {
 		return false, err
 	}
 	return leavesElsewhere(nl, t.vip, t.ifindex)
+}
+
+// isStrict reads an interface's filter once for all VIPs: entering the namespace
+// takes a thread, and a thousand VIPs are looked at again every few seconds while
+// their probes wait.
+func (v *reverse) isStrict(nl *netlink.Handle, ifindex int) (strict bool, err error) {
+	if strict, known := v.strict[ifindex]; known {
+		return strict, nil
+	}
+	link, err := nl.LinkByIndex(ifindex)
+	if err != nil {
+		return false, err
+	}
+	err = v.inside(func() (err error) {
+		strict, err = strictFilter(link.Attrs().Name)
+		return err
+	})
+	if err == nil {
+		v.strict[ifindex] = strict
+	}
+	return strict, err
 }
 
 // strictFilter reads what holds for an interface of the calling thread's
