@@ -15,7 +15,8 @@ type packet struct {
 	time   time.Time
 	link   linkType
 	data   []byte
-	length int // on the wire, at least len(data)
+	length int  // on the wire, at least len(data)
+	left   bool // it is one that a gateway sent, as `l4lbd capture` saw it
 }
 
 // format reads packets of one file format. next returns io.EOF where the file

@@ -229,3 +229,30 @@ func FuzzCapture(f *testing.F) {
 		}
 	})
 }
+
+// Of a gateway's own capture, what it sent is left out: what arrived stands beside
+// it.
+func TestPacketsThatAGatewaySentAreLeftOut(t *testing.T) {
+	var b bytes.Buffer
+	w, err := pcapgo.NewNgWriterInterface(&b, pcapgo.NgInterface{Name: "eth0 in", LinkType: layers.LinkTypeEthernet}, pcapgo.NgWriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.AddInterface(pcapgo.NgInterface{Name: "eth1 out (l4lb)", LinkType: layers.LinkTypeEthernet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range threePackets {
+		for _, number := range []int{0, out} {
+			ci := gopacket.CaptureInfo{Timestamp: begin.Add(p.at), CaptureLength: len(p.data), Length: max(p.length, len(p.data)), InterfaceIndex: number}
+			if err := w.WritePacket(ci, p.data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := read(t, b.Bytes())
+	expectThree(t, got, err, time.Nanosecond)
+}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ const (
 	ngOrderMagic    = 0x1a2b3c4d
 	ngBlockMin      = 12
 	ngBlockMax      = 16 << 20
+	ngOptionName    = 2
 	ngOptionTSUnit  = 9
 	ngOptionTSShift = 14
 )
@@ -42,7 +44,12 @@ type ngIface struct {
 	snap      uint32
 	perSecond uint64 // units of time stamps
 	shift     int64  // seconds to add to them
+	left      bool   // its packets have been through the program: see leftSuffix
 }
+
+// leftSuffix ends the names of the interfaces that `l4lbd capture` gives the packets
+// as the program sent them, each beside what it came in as.
+const leftSuffix = " out (l4lb)"
 
 func newPcapng(r io.Reader) (*pcapng, error) {
 	n := &pcapng{r: r, last: time.Unix(0, 0)}
@@ -68,7 +75,10 @@ func (n *pcapng) next() (packet, error) {
 		case ngInterface:
 			err = n.addInterface(body)
 		case ngEnhanced, ngPacket, ngSimple:
-			return n.packet(kind, body)
+			var p packet
+			if p, err = n.packet(kind, body); !p.left {
+				return p, err
+			}
 		}
 		if err != nil {
 			return packet{}, err
@@ -148,6 +158,8 @@ func (n *pcapng) addInterface(body []byte) error {
 
 func (i *ngIface) option(order binary.ByteOrder, code uint16, value []byte) error {
 	switch {
+	case code == ngOptionName:
+		i.left = bytes.HasSuffix(value, []byte(leftSuffix))
 	case code == ngOptionTSShift && len(value) == 8:
 		i.shift = int64(order.Uint64(value))
 	case code == ngOptionTSUnit && len(value) == 1:
@@ -209,6 +221,6 @@ func (n *pcapng) packet(kind uint32, body []byte) (packet, error) {
 	}
 	n.last = i.time(uint64(n.order.Uint32(body[4:]))<<32 | uint64(n.order.Uint32(body[8:])))
 	return packet{
-		time: n.last, link: i.link, data: data[:captured], length: max(int(length), int(captured)),
+		time: n.last, link: i.link, data: data[:captured], length: max(int(length), int(captured)), left: i.left,
 	}, nil
 }
