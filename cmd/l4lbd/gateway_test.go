@@ -66,6 +66,8 @@ func (f *fakeGateway) Undrain(_ context.Context, instance, service string) error
 	return errors.New("no room")
 }
 
+func (*fakeGateway) Capture(context.Context, uint32, func()) error { return admin.ErrBusy }
+
 func testBackends() []admin.Backend {
 	return []admin.Backend{
 		{

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +20,9 @@ import (
 
 // fakeSource answers with fixed values and notes what it is told.
 type fakeSource struct {
-	err  error
-	told []string
+	err      error
+	told     []string
+	captured chan uint32 // programs that ended
 }
 
 func (f *fakeSource) Status() (Status, error) { return Status{Gateway: "gw-1", Ready: true}, f.err }
@@ -45,6 +47,20 @@ func (f *fakeSource) Drain(_ context.Context, instance, service string) error {
 func (f *fakeSource) Undrain(_ context.Context, instance, service string) error {
 	f.told = append(f.told, "undrain "+instance+" of "+service)
 	return f.err
+}
+
+// Capture is refused for program 1 and ends by itself for program 2.
+func (f *fakeSource) Capture(ctx context.Context, program uint32, started func()) error {
+	if program == 1 {
+		return fmt.Errorf("%w: one runs already", ErrBusy)
+	}
+	started()
+	if program == 2 {
+		return errors.New("the daemon stops")
+	}
+	<-ctx.Done()
+	f.captured <- program
+	return nil
 }
 
 func (f *fakeSource) Flows(filter conntrack.Filter) (conntrack.Report, error) {

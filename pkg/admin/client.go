@@ -102,11 +102,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return fmt.Errorf("no gateway answers at %s, is l4lbd running? %w", c.address, err)
+		return c.noAnswer(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -118,6 +114,14 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
+func (c *Client) noAnswer(err error) error {
+	var inner *url.Error
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return fmt.Errorf("no gateway answers at %s, is l4lbd running? %w", c.address, err)
+}
+
 // readFailure makes an error of an answer that is one.
 func readFailure(resp *http.Response) error {
 	var f failure
@@ -127,6 +131,8 @@ func readFailure(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusNotFound:
 		return remoteError{f.Error, ErrUnknown}
+	case http.StatusConflict:
+		return remoteError{f.Error, ErrBusy}
 	case http.StatusServiceUnavailable:
 		return remoteError{f.Error, ErrNotReady}
 	}

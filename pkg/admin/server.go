@@ -32,9 +32,11 @@ type badRequest struct{ error }
 //	GET  /v1/explain?service=&client=
 //	POST /v1/drain?instance=&service=
 //	POST /v1/undrain?instance=&service=
+//	POST /v1/capture?program=, which lasts as long as its body
 //
 // Answers are JSON. An error is {"error": "…"} with status 400 for a bad
-// request, 404 for an unknown name, 503 while starting and 500 otherwise.
+// request, 404 for an unknown name, 409 for a second capture, 503 while starting
+// and 500 otherwise.
 func NewHandler(s Source) *http.ServeMux {
 	mux := http.NewServeMux()
 	get := func(path string, answer func(*http.Request) (any, error)) {
@@ -75,14 +77,22 @@ func NewHandler(s Source) *http.ServeMux {
 	})
 	post("drain", s.Drain)
 	post("undrain", s.Undrain)
+	mux.HandleFunc("POST /v1/capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(w, r, s) })
 	return mux
 }
 
-// change does what a POST asks for. Requiring a JSON body type keeps pages in a
-// browser on the gateway's host from asking.
-func change(r *http.Request, do func(ctx context.Context, instance, service string) error) error {
+// requireJSON keeps pages in a browser on the gateway's host from asking.
+func requireJSON(r *http.Request) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return badRequest{errors.New("the Content-Type must be application/json")}
+	}
+	return nil
+}
+
+// change does what a POST asks for.
+func change(r *http.Request, do func(ctx context.Context, instance, service string) error) error {
+	if err := requireJSON(r); err != nil {
+		return err
 	}
 	query := r.URL.Query()
 	if query.Get("instance") == "" {
@@ -111,6 +121,8 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, ErrUnknown):
 		return http.StatusNotFound
+	case errors.Is(err, ErrBusy):
+		return http.StatusConflict
 	case errors.Is(err, ErrNotReady), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
 	}

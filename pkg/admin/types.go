@@ -18,6 +18,8 @@ var (
 	ErrUnknown = errors.New("not configured")
 	// ErrNotReady is returned while the gateway cannot answer yet.
 	ErrNotReady = errors.New("the gateway is just starting")
+	// ErrBusy is returned for what another client does already.
+	ErrBusy = errors.New("busy")
 )
 
 // Source is what the server shows and whom it tells.
@@ -34,12 +36,17 @@ type Source interface {
 	// service or, with "", of all.
 	Drain(ctx context.Context, instance, service string) error
 	Undrain(ctx context.Context, instance, service string) error
+	// Capture runs the program of a capture instead of the gateway's own until
+	// ctx ends, and calls started when that is so. An error that it ends with is
+	// why it ended before ctx.
+	Capture(ctx context.Context, program uint32, started func()) error
 }
 
 // Status is a gateway at a glance.
 type Status struct {
 	Gateway         string           `json:"gateway"`
 	Version         string           `json:"version"`
+	Object          string           `json:"object"` // the compiled data plane
 	PID             int              `json:"pid"`
 	StartedAt       time.Time        `json:"startedAt"`
 	Ready           bool             `json:"ready"`

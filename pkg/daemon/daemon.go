@@ -33,6 +33,10 @@ const (
 	defaultLockDir = "/run/l4lb"
 )
 
+// Pins is where gateways pin their state unless told otherwise, each in a
+// directory of its name.
+const Pins = defaultBPFDir + "/l4lb"
+
 // Options say how to run a gateway. Only ConfigPath is required.
 type Options struct {
 	ConfigPath string
@@ -89,6 +93,7 @@ type Daemon struct {
 	reloads    reloads
 	listeners  []*listener
 	closed     atomic.Bool
+	ending     chan struct{} // closed when Run is about to end
 }
 
 // New reads the configuration, takes the interfaces and loads the data plane.
@@ -102,7 +107,7 @@ func New(o Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{
 		opts: o, log: o.Logger, cfg: doc.Config, started: time.Now(),
-		pinDir: filepath.Join(o.BPFDir, "l4lb", doc.Config.Gateway.Name),
+		pinDir: filepath.Join(o.BPFDir, "l4lb", doc.Config.Gateway.Name), ending: make(chan struct{}),
 	}
 	d.warn(doc)
 	d.reloads.succeeded(d.started)
@@ -241,6 +246,7 @@ func (d *Daemon) Ready() bool { return d.controller.Ready() && d.ports.allAttach
 // goes on forwarding, for the next process to adopt, if it did so before.
 func (d *Daemon) Run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
+	defer context.AfterFunc(running, func() { close(d.ending) })()
 	for _, part := range []func(context.Context) error{
 		d.controller.Run, d.checker.Run, d.probing.Run, d.neighbours.Run, d.announcer.Run, d.ports.run, d.followReloads,
 		d.suspicions.run,

@@ -12,6 +12,7 @@ import (
 	"l4lb/pkg/config"
 	"l4lb/pkg/conntrack"
 	"l4lb/pkg/controller"
+	"l4lb/pkg/loader"
 	"l4lb/pkg/selector"
 )
 
@@ -35,7 +36,7 @@ func (d *Daemon) Status() (admin.Status, error) {
 		file = d.opts.ConfigPath
 	}
 	s := admin.Status{
-		Gateway: d.cfg.Gateway.Name, Version: d.opts.Version, PID: os.Getpid(), StartedAt: d.started, Ready: d.Ready(),
+		Gateway: d.cfg.Gateway.Name, Version: d.opts.Version, Object: loader.ObjectID(), PID: os.Getpid(), StartedAt: d.started, Ready: d.Ready(),
 		Config:     admin.ConfigStatus{File: file, InForceSince: reload.InForceSince, LastError: reloadError(reload.LastError)},
 		Interfaces: []admin.Interface{}, Services: []admin.Service{}, ForwardingRules: []admin.ForwardingRule{},
 	}
@@ -160,4 +161,28 @@ func asErrors(err error) (config.Errors, bool) {
 	var wrong config.Errors
 	ok := errors.As(err, &wrong)
 	return wrong, ok
+}
+
+// Capture implements admin.Source.
+func (d *Daemon) Capture(ctx context.Context, program uint32, started func()) error {
+	if !d.Ready() {
+		return admin.ErrNotReady
+	}
+	restore, err := d.dp.Lend(program)
+	if errors.Is(err, loader.ErrLent) {
+		return fmt.Errorf("%w: %w", admin.ErrBusy, err)
+	}
+	if err != nil {
+		return err
+	}
+	d.log.Info("capture begins", "program", program)
+	started()
+	select {
+	case <-ctx.Done():
+	case <-d.ending:
+		err = errors.New("the daemon stops")
+	}
+	err = errors.Join(err, restore())
+	d.log.Info("capture ends", "program", program)
+	return err
 }

@@ -18,6 +18,9 @@ import (
 // xdpAttachedSKB is XDP_ATTACHED_SKB of linux/if_link.h.
 const xdpAttachedSKB = 2
 
+// linkPrefix begins the names of pinned links; the interface's follows.
+const linkPrefix = "link-"
+
 // attachment is the program on one interface.
 type attachment struct {
 	link    link.Link
@@ -41,15 +44,21 @@ func (d *Datapath) Attach(iface string, mode lb.XDPMode) error {
 	if err := d.SetPort(uint32(dev.Index), [6]byte(dev.HardwareAddr)); err != nil {
 		return fmt.Errorf("attach to %s: %w", iface, err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	program := d.objs.L4lbIngress
+	if d.lent != nil {
+		program = d.lent
+	}
 	a := &attachment{ifindex: uint32(dev.Index), mode: mode}
 	if d.opts.PinDir != "" {
-		a.pin = filepath.Join(d.opts.PinDir, "link-"+iface)
-		if a.link, err = takeOver(a.pin, dev.Index, d.objs.L4lbIngress, mode); err != nil {
+		a.pin = filepath.Join(d.opts.PinDir, linkPrefix+iface)
+		if a.link, err = takeOver(a.pin, dev.Index, program, mode); err != nil {
 			return fmt.Errorf("attach to %s: %w", iface, err)
 		}
 	}
 	if a.link == nil {
-		if a.link, err = attachNew(dev, d.objs.L4lbIngress, mode); err != nil {
+		if a.link, err = attachNew(dev, program, mode); err != nil {
 			return fmt.Errorf("attach to %s: %w", iface, err)
 		}
 		if a.pin != "" {
@@ -98,13 +107,13 @@ func remove(l link.Link) error {
 // removePinned removes the links that are pinned in dir and that keep does not
 // want.
 func removePinned(dir string, keep func(iface string) bool) error {
-	pins, err := filepath.Glob(filepath.Join(dir, "link-*"))
+	pins, err := filepath.Glob(filepath.Join(dir, linkPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("list pinned links: %w", err)
 	}
 	var errs []error
 	for _, pin := range pins {
-		if keep(filepath.Base(pin)[len("link-"):]) {
+		if keep(filepath.Base(pin)[len(linkPrefix):]) {
 			continue
 		}
 		l, err := link.LoadPinnedLink(pin, nil)
@@ -183,11 +192,15 @@ func (d *Datapath) DetachOthers() error {
 	if d.opts.PinDir == "" {
 		return nil
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return removePinned(d.opts.PinDir, func(iface string) bool { return d.links[iface] != nil })
 }
 
 // Detach takes the program off all interfaces and forgets the pinned state.
 func (d *Datapath) Detach() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var errs []error
 	for iface, a := range d.links {
 		errs = append(errs, remove(a.link))

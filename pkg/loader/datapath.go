@@ -6,6 +6,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -83,7 +84,10 @@ type Datapath struct {
 	tables   tableSet
 	ranges   rangeSets
 	mappings [][]byte
-	links    map[string]*attachment
+
+	mu    sync.Mutex // for what follows
+	links map[string]*attachment
+	lent  *ebpf.Program // in the place of L4lbIngress, or nil
 }
 
 func (o *Options) setDefaults() {
@@ -236,6 +240,8 @@ func (o Options) statRecords() uint32 { return o.Members * o.StatSlots }
 // Close releases the process's handles. What is pinned stays, an attached and
 // pinned program goes on forwarding.
 func (d *Datapath) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var errs []error
 	for _, a := range d.links {
 		errs = append(errs, a.link.Close())

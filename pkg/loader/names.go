@@ -39,10 +39,14 @@ func (d *Datapath) DeleteName(kind NameKind, id uint32) error {
 
 // Names lists the ids of a kind with their names.
 func (d *Datapath) Names(kind NameKind) (map[uint32]string, error) {
+	return listNames(d.objs.L4lbNames, kind)
+}
+
+func listNames(m *ebpf.Map, kind NameKind) (map[uint32]string, error) {
 	out := map[uint32]string{}
 	var key lbNameKey
 	var value lbNameValue
-	iter := d.objs.L4lbNames.Iterate()
+	iter := m.Iterate()
 	for iter.Next(&key, &value) {
 		if key.Kind == uint32(kind) {
 			out[key.Id] = value.name()
@@ -71,4 +75,16 @@ func lookupName(m *ebpf.Map, kind NameKind, id uint32) (string, error) {
 	var value lbNameValue
 	err := m.Lookup(lbNameKey{Kind: uint32(kind), Id: id}, &value)
 	return value.name(), err
+}
+
+// lookupSeed reads the seed of the flow table.
+func lookupSeed(names *ebpf.Map) (seed uint64, err error) {
+	text, err := lookupName(names, nameKindSeed, 0)
+	if err == nil && len(text) == 16 {
+		_, err = fmt.Sscanf(text, "%016x", &seed)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read flow table seed: %w", err)
+	}
+	return seed, nil
 }

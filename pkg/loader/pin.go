@@ -35,26 +35,24 @@ func openPinned(dir string) (*pinned, error) {
 			return nil, fmt.Errorf("create pin directory: %w", err)
 		}
 		for _, name := range pinnedMaps {
-			m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+			m, err := loadPinnedMap(dir, name)
 			if errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				p.close()
-				return nil, fmt.Errorf("open pinned map %s: %w", name, err)
+				return nil, err
 			}
 			p.maps[name] = m
 		}
 	}
 	if names := p.maps[lbMapL4lbNames]; names != nil {
-		text, err := lookupName(names, nameKindSeed, 0)
-		if err == nil && len(text) == 16 {
-			_, err = fmt.Sscanf(text, "%016x", &p.flowSeed)
-		}
+		seed, err := lookupSeed(names)
 		if err != nil {
 			p.close()
-			return nil, fmt.Errorf("read flow table seed: %w", err)
+			return nil, err
 		}
+		p.flowSeed = seed
 		return p, nil
 	}
 	var seed [8]byte
