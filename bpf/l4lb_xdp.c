@@ -126,6 +126,7 @@ static __always_inline int handle_frame(struct xdp_md *ctx, struct packet *pkt)
 	return leave(REASON_NONE, XDP_PASS);
 }
 
+#ifndef L4LB_CAPTURE /* which has an entry point of its own */
 SEC("xdp")
 int l4lb_ingress(struct xdp_md *ctx)
 {
@@ -137,3 +138,4 @@ int l4lb_ingress(struct xdp_md *ctx)
 	leave_trace(&pkt);
 	return handle_frame(ctx, &pkt);
 }
+#endif

@@ -62,16 +62,31 @@ static __always_inline __u32 clock_ticks(void)
 	return bpf_jiffies64() >> cfg_clock_shift;
 }
 
-/* Leaves what was found out about the packet to replay and tests. */
+/* Where the trace of the packet at hand is left. A capture has traffic on every
+ * CPU, see capture_xdp.c.
+ */
+#ifdef L4LB_CAPTURE
+static __always_inline volatile struct trace_record *current_trace(void);
+#else
+static __always_inline volatile struct trace_record *current_trace(void)
+{
+	return &trace;
+}
+#endif
+
+/* Leaves what was found out about the packet to replay, captures and tests. */
 static __always_inline void leave_trace(const struct packet *pkt)
 {
+	volatile struct trace_record *left;
+
 	if (!cfg_trace)
 		return;
-	trace.reason = pkt->reason;
-	trace.rule = pkt->rule;
-	trace.member = pkt->member;
-	trace.flow = pkt->flow;
-	trace.zone = pkt->zone;
+	left = current_trace();
+	left->reason = pkt->reason;
+	left->rule = pkt->rule;
+	left->member = pkt->member;
+	left->flow = pkt->flow;
+	left->zone = pkt->zone;
 }
 
 /* The one place where verdicts are counted. Index 0 counts what was passed
@@ -87,7 +102,7 @@ __noinline int leave(__u32 reason, int verdict)
 			*count += 1;
 	}
 	if (cfg_trace)
-		trace.reason = reason;
+		current_trace()->reason = reason;
 	return verdict;
 }
 

@@ -17,8 +17,8 @@ import (
 	"l4lb/internal/testutil"
 )
 
-// capture writes frames to a pcap file, a second apart.
-func capture(t *testing.T, frames ...[]byte) string {
+// pcapFile writes frames to a pcap file, a second apart.
+func pcapFile(t *testing.T, frames ...[]byte) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := pcapgo.NewWriter(&b)
@@ -37,7 +37,7 @@ func capture(t *testing.T, frames ...[]byte) string {
 func TestReplayPrintsWhatBecomesOfEachPacket(t *testing.T) {
 	testutil.RequireRoot(t)
 	client, vip := netip.MustParseAddrPort("10.2.0.7:40000"), netip.MustParseAddrPort("192.0.2.10:80")
-	in := capture(t, testutil.SYN(t, client, vip), testutil.TCP(t, client, vip), testutil.SYN(t, client, netip.MustParseAddrPort("192.0.2.10:81")))
+	in := pcapFile(t, testutil.SYN(t, client, vip), testutil.TCP(t, client, vip), testutil.SYN(t, client, netip.MustParseAddrPort("192.0.2.10:81")))
 	out := filepath.Join(t.TempDir(), "out.pcap")
 	config := write(t, "f.yaml", testConfig)
 	status, stdout, stderr := l4lbd(t, "replay", "--config", config, "--pcap", in, "--out", out, "-o", "json")
@@ -62,7 +62,7 @@ func TestReplayPrintsWhatBecomesOfEachPacket(t *testing.T) {
 func TestReplayKeepsWhatItMustNotOverwrite(t *testing.T) {
 	testutil.RequireRoot(t)
 	client, vip := netip.MustParseAddrPort("10.2.0.7:40000"), netip.MustParseAddrPort("192.0.2.10:80")
-	in := capture(t, testutil.SYN(t, client, vip))
+	in := pcapFile(t, testutil.SYN(t, client, vip))
 	before, err := os.ReadFile(in)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestReplayKeepsWhatItMustNotOverwrite(t *testing.T) {
 
 func TestReplayRefusesBadFiles(t *testing.T) {
 	testutil.RequireRoot(t)
-	config, empty := write(t, "f.yaml", testConfig), capture(t)
+	config, empty := write(t, "f.yaml", testConfig), pcapFile(t)
 	events := write(t, "e.jsonl", `{"before": 0, "config": "none.yaml"}`+"\n")
 	tests := []struct {
 		name   string

@@ -84,6 +84,7 @@ func newRootCommand(e *env) *cobra.Command {
 		newDrainCommand(e),
 		newUndrainCommand(e),
 		newDoctorCommand(e),
+		newCaptureCommand(e),
 		newReplayCommand(e),
 		newDecapCommand(e),
 		newBenchCommand(e),

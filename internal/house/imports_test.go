@@ -39,11 +39,12 @@ var mayImport = map[string][]string{
 		"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh",
 		"pkg/probe", "pkg/announce", "pkg/controller", "pkg/metrics", "pkg/admin", "pkg/passive",
 	},
-	"pkg/replay": {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
-	"pkg/model":  {"pkg/lb", "pkg/selector"},
-	"pkg/bench":  {"pkg/lb", "pkg/selector", "pkg/loader"},
-	"pkg/doctor": {"pkg/lb", "pkg/admin", "pkg/healthcheck", "pkg/probe"},
-	"pkg/lab":    {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
+	"pkg/capture": {"pkg/loader"},
+	"pkg/replay":  {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
+	"pkg/model":   {"pkg/lb", "pkg/selector"},
+	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader"},
+	"pkg/doctor":  {"pkg/lb", "pkg/admin", "pkg/healthcheck", "pkg/probe"},
+	"pkg/lab":     {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
 
 // kernelFree never reach these modules, not even through another package of
