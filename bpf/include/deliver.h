@@ -48,4 +48,18 @@ static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 	return bpf_redirect(member->ifindex, 0);
 }
 
+/* The same for the packet of a route, which takes a hop first. */
+static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt,
+					  const struct member *member, const struct rule *rule)
+{
+	__u32 reason;
+
+	if (!member->ifindex)
+		return drop(pkt, REASON_NO_NEIGHBOUR);
+	reason = take_hop(ctx, pkt->l3, *(__u64 *)member->dmac, true);
+	if (reason)
+		return pass(pkt, reason);
+	return deliver(ctx, pkt, member, rule);
+}
+
 #endif

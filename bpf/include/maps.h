@@ -134,6 +134,23 @@ struct {
 	__type(value, struct front);
 } l4lb_fronts SEC(".maps");
 
+/* One route table: destination -> hops. */
+struct route_table {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* (loader) */
+	__uint(key_size, sizeof(struct route_key));
+	__uint(value_size, sizeof(struct route_value));
+};
+
+/* 0 -> route table in force */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct route_table);
+} l4lb_routes SEC(".maps");
+
 /* client zone trie, two halves of cfg_zone_nodes nodes */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -16,6 +16,7 @@
 #define VERDICT_CONTINUE (-1)
 #define VERDICT_FRAGMENT (-2) /* by the frontend: ports are no part of the key */
 #define VERDICT_ERROR (-3)    /* by the packet that the ICMP error quotes */
+#define VERDICT_NO_ROUTE (-4) /* no address of ours, and no route either */
 
 /* What a fragment knows of its ports. Until handle_special any fragment is
  * FRAGMENT_LATER.

@@ -36,6 +36,10 @@ enum reason {
 	REASON_RATE_LIMITED,	    /* the rule begins too many flows */
 	REASON_SOURCE_RATE_LIMITED, /* the source begins too many flows */
 
+	/* Passed to the kernel although a route takes the packet. */
+	REASON_TTL_EXPIRED,	/* the kernel answers time exceeded */
+	REASON_SENT_BY_BACKEND, /* the chosen backend has just sent the frame to us */
+
 	REASON_MAX,
 };
 

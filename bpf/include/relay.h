@@ -45,7 +45,9 @@ __noinline int FT(flow_peek)(const struct FT(flow_key) *key, struct packet *pkt)
 	return 1;
 }
 
-/* Finds the backend of a packet as the walk would, and remembers nothing. */
+/* Finds the backend of a packet as the walk would, and remembers nothing. front
+ * is NULL where only a route may take it.
+ */
 static __always_inline int FT(find_backend)(struct packet *pkt, const struct front *front)
 {
 	struct FT(flow_key) key = {.tail = pkt->tail};
@@ -56,9 +58,9 @@ static __always_inline int FT(find_backend)(struct packet *pkt, const struct fro
 	FT(flow_key_from)(&key, pkt);
 	if (!pkt->fragment && FT(flow_peek)(&key, pkt))
 		return VERDICT_CONTINUE;
-	rule_id = find_rule(pkt, front);
+	rule_id = front ? find_rule(pkt, front) : (__u32)find_route(pkt);
 	if (!rule_id)
-		return drop_unwanted(pkt);
+		return front ? drop_unwanted(pkt) : VERDICT_NO_ROUTE;
 	pkt->rule = rule_id;
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!rule)
@@ -73,8 +75,10 @@ static __always_inline int FT(find_backend)(struct packet *pkt, const struct fro
 	return choose_member(pkt, rule, sizeof(key.saddr) == 4);
 }
 
-/* Sends an ICMP error to the backend whose packet it quotes, on a gateway that
- * never saw the flow too. The frame is not touched above the link.
+/* Sends an ICMP error to the backend whose packet it quotes, or by a route to
+ * the one that the quoted flow goes through, on a gateway that never saw the flow
+ * too. Of a VIP's the frame is not touched above the link. By a route every error
+ * goes somewhere: one that quotes nothing of use, as any other packet.
  */
 __noinline int FT(relay_error)(struct xdp_md *ctx, struct packet *pkt)
 {
@@ -87,12 +91,12 @@ __noinline int FT(relay_error)(struct xdp_md *ctx, struct packet *pkt)
 	if (!pkt)
 		return XDP_ABORTED;
 	front = find_address(&pkt->addr[2], sizeof(((struct FT(flow_key) *)0)->saddr) == 4);
-	if (!front)
-		return XDP_PASS;
 	if (FT(read_quote)(ctx, pkt))
-		return pass(pkt, REASON_ICMP_ERROR);
+		return front ? pass(pkt, REASON_ICMP_ERROR) : VERDICT_CONTINUE;
 	pkt->now = clock_ticks();
 	verdict = FT(find_backend)(pkt, front);
+	if (verdict == VERDICT_NO_ROUTE)
+		return VERDICT_CONTINUE;
 	if (verdict != VERDICT_CONTINUE)
 		return verdict;
 	rule_id = pkt->rule;
@@ -100,5 +104,7 @@ __noinline int FT(relay_error)(struct xdp_md *ctx, struct packet *pkt)
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!member || !rule)
 		return internal_error(pkt);
+	if (rule->flags & RULE_ROUTED)
+		return deliver_routed(ctx, pkt, member, rule);
 	return deliver(ctx, pkt, member, rule);
 }

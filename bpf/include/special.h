@@ -35,8 +35,8 @@ static __always_inline int handle_fragment(struct xdp_md *ctx, struct packet *pk
 	return VERDICT_FRAGMENT;
 }
 
-/* ICMP for nobody of ours, which the kernel may have to route. */
-static __always_inline int pass_icmp(struct xdp_md *ctx, const struct packet *pkt, bool ipv4)
+/* ICMP for nobody of ours, which the kernel or a backend may have to route. */
+static __always_inline void note_icmp(struct xdp_md *ctx, const struct packet *pkt, bool ipv4)
 {
 	__u8 head[2]; /* type, code */
 
@@ -47,30 +47,34 @@ static __always_inline int pass_icmp(struct xdp_md *ctx, const struct packet *pk
 		else
 			note_unreachable6(ctx, pkt);
 	}
-	return XDP_PASS;
 }
 
 /* Echo requests for a VIP are answered unless an L3_DEFAULT rule takes them;
- * ICMP errors are about another packet. Everything else goes to a rule.
+ * ICMP errors are about another packet. Everything else goes to a rule, or by a
+ * route.
  */
 static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
 {
 	struct front *front = find_address(&pkt->addr[2], ipv4);
 	__u8 type;
 
-	if (!front)
-		return pkt->fragment ? VERDICT_FRAGMENT : pass_icmp(ctx, pkt, ipv4);
+	if (!front) {
+		if (pkt->fragment)
+			return VERDICT_FRAGMENT;
+		note_icmp(ctx, pkt, ipv4);
+		if (!control.routes)
+			return XDP_PASS;
+	}
 	if (pkt->l4 + sizeof(struct icmp_header) > packet_end(ctx, pkt, ipv4) ||
 	    bpf_xdp_load_bytes(ctx, pkt->l4, &type, sizeof(type)))
-		return pass(pkt, REASON_MALFORMED);
-	if (is_icmp_error(type, ipv4)) {
-		if (pkt->fragment || !is_relayed_error(type, ipv4))
-			return pass(pkt, REASON_ICMP_ERROR);
+		return front ? pass(pkt, REASON_MALFORMED) : VERDICT_CONTINUE;
+	if (is_relayed_error(type, ipv4) && !pkt->fragment)
 		return VERDICT_ERROR;
-	}
+	if (front && is_icmp_error(type, ipv4))
+		return pass(pkt, REASON_ICMP_ERROR);
 	if (pkt->fragment)
 		return VERDICT_FRAGMENT;
-	if (front->rule_l3)
+	if (!front || front->rule_l3)
 		return VERDICT_CONTINUE;
 	if (ipv4 && type == ICMP_ECHO_REQUEST)
 		return answer_echo4(ctx, pkt);

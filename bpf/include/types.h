@@ -111,6 +111,7 @@ struct member {
 _Static_assert(sizeof(struct member) == 32, "member layout");
 
 #define RULE_GLOBAL_ACCESS 1
+#define RULE_ROUTED 2	     /* the next hop of routes: its packets take a hop */
 #define RULE_SOURCE_FILTER 4 /* l4lb_admission has ranges for its sources */
 #define RULE_RATE_LIMITED 8  /* l4lb_admission has limits for its new flows */
 #define RULE_SIGNALS 128     /* count in l4lb_signals */
@@ -195,6 +196,34 @@ struct front {
 };
 _Static_assert(sizeof(struct front) == 32, "front layout");
 
+/* A destination of the route table: longest prefix first, IPv4 as
+ * ::ffff:a.b.c.d.
+ */
+struct route_key {
+	__u32 bits;
+	__u8 addr[16];
+};
+
+/* One way for the packets of a destination. */
+#define ROUTE_HOPS 32
+
+struct route_hop {
+	__u64 source[2]; /* network order; those of the packet under mask */
+	__u64 mask[2];
+	__u32 ifindex; /* the packet came in at; 0: any */
+	__u16 rule;
+	__u16 reserved;
+};
+
+/* Hops of longer prefixes come first; the first that fits a packet is taken.
+ * None leaves it to the kernel.
+ */
+struct route_value {
+	__u32 hops;
+	__u32 reserved;
+	struct route_hop hop[ROUTE_HOPS];
+};
+
 /* A node of the client zone trie, one address byte a level. A child is a leaf
  * (bits 0-7 zone, ZONE_OTHER_REGION) or, with ZONE_NODE set, another node.
  */
@@ -270,7 +299,7 @@ struct control_state {
 	__u32 front_half;
 	__u32 front_prefixes; /* number of FRONT_PREFIX records */
 	__u32 zone_half;
-	__u32 reserved;
+	__u32 routes; /* 0: there are none */
 };
 
 #define TRACE_FLOW_NONE 0

@@ -66,6 +66,8 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	pkt->member = member_id;
 	pkt->flow = TRACE_FLOW_HIT;
 	leave_trace(pkt);
+	if (__builtin_expect(rule->flags & RULE_ROUTED, 0))
+		return deliver_routed(ctx, pkt, member, rule);
 	return deliver(ctx, pkt, member, rule);
 }
 
@@ -113,8 +115,16 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 		return internal_error(pkt);
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
+	if (rule->flags & RULE_ROUTED) {
+		__u32 reason = take_hop(ctx, pkt->l3, *(__u64 *)member->dmac, false);
+
+		if (reason)
+			return pass(pkt, reason); /* and do not remember it */
+	}
 	pkt->flow = TRACE_FLOW_NEW;
 	FT(remember)(pkt, key, hash, member, rule);
+	if (rule->flags & RULE_ROUTED)
+		return deliver_routed(ctx, pkt, member, rule);
 	return deliver(ctx, pkt, member, rule);
 }
 
@@ -152,11 +162,9 @@ __noinline int FT(start_flow)(struct xdp_md *ctx, struct packet *pkt)
 		return XDP_ABORTED;
 	pkt->now = clock_ticks();
 	front = find_address(&pkt->addr[2], sizeof(key.saddr) == 4);
-	if (!front)
-		return XDP_PASS;
-	rule_id = find_rule(pkt, front);
+	rule_id = front ? find_rule(pkt, front) : (__u32)find_route(pkt);
 	if (!rule_id)
-		return drop_unwanted(pkt);
+		return front ? drop_unwanted(pkt) : XDP_PASS;
 	pkt->rule = rule_id;
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!rule)

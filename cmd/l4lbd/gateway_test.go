@@ -188,6 +188,10 @@ func TestStatusForPeople(t *testing.T) {
 				Refused: admin.Refused{SourceNotAllowed: 4, SourceRateLimited: 6},
 			},
 		}},
+		Routes: []admin.Route{
+			{Name: "all", DestRange: "0.0.0.0/0", Priority: 1000, NextHop: "fw-rule", Service: "fw", InForce: true},
+			{Name: "some", DestRange: "203.0.113.0/24", NextHop: "fw-rule", Service: "fw", SourceRanges: []string{"10.1.0.0/16"}, Interfaces: []string{"eth0"}},
+		},
 	}
 	for i := range 22 {
 		s.Problems = append(s.Problems, fmt.Sprintf("problem %d", i))
@@ -199,7 +203,8 @@ func TestStatusForPeople(t *testing.T) {
 	for _, want := range []string{
 		"gateway        gw-1, l4lbd v1, pid 7, up 1h0m0s\n", "state          forwarding\n", "in force for 1m0s\n", "interface      eth0, native, attached\n",
 		"web-vip  192.0.2.10  TCP       80,443  web      3        180    1\n", "web-vip  10.1.0.0/16,10.2.0.0/16  any      5, burst 9, of each /24  4            0        6\n",
-		"- problem 19\n- and 2 more: see l4lbd backends\n",
+		"all    0.0.0.0/0       1000      anywhere          fw-rule   fw       yes\n",
+		"some   203.0.113.0/24  0         10.1.0.0/16,eth0  fw-rule   fw       no\n", "- problem 19\n- and 2 more: see l4lbd backends\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("status lacks %q:\n%s", want, out.String())

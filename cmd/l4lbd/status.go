@@ -60,6 +60,10 @@ func showStatus(t *table, s admin.Status, now time.Time) {
 	showRules(t, s.ForwardingRules)
 	t.line("")
 	showAdmissions(t, s.ForwardingRules)
+	if len(s.Routes) > 0 {
+		showRoutes(t, s.Routes)
+		t.line("")
+	}
 	if len(s.Problems) == 0 {
 		t.line("All is well.")
 		return
@@ -111,6 +115,14 @@ func rate(r admin.FlowRate) string {
 		return "any"
 	}
 	return fmt.Sprintf("%d, burst %d", r.PerSecond, r.Burst)
+}
+
+func showRoutes(t *table, list []admin.Route) {
+	t.row("ROUTE", "DESTINATION", "PRIORITY", "FROM", "NEXT HOP", "SERVICE", "IN FORCE")
+	for _, r := range list {
+		from := strings.Join(append(slices.Clone(r.SourceRanges), r.Interfaces...), ",")
+		t.row(r.Name, r.DestRange, r.Priority, or(from, "anywhere"), r.NextHop, r.Service, yes(r.InForce))
+	}
 }
 
 func ports(r admin.ForwardingRule) string {

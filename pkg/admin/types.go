@@ -54,6 +54,7 @@ type Status struct {
 	Interfaces      []Interface      `json:"interfaces"`
 	Services        []Service        `json:"services"`
 	ForwardingRules []ForwardingRule `json:"forwardingRules"`
+	Routes          []Route          `json:"routes"`
 	// Problems say what is not well, for people.
 	Problems []string `json:"problems"`
 }
@@ -130,6 +131,20 @@ type Refused struct {
 	SourceNotAllowed  uint64 `json:"sourceNotAllowed"`
 	RateLimited       uint64 `json:"rateLimited"`
 	SourceRateLimited uint64 `json:"sourceRateLimited"`
+}
+
+// Route makes a forwarding rule the next hop of a destination. The rule's traffic
+// is that of its routes too.
+type Route struct {
+	Name         string   `json:"name"`
+	DestRange    string   `json:"destRange"`
+	Priority     uint16   `json:"priority"`
+	NextHop      string   `json:"nextHop"` // a forwarding rule
+	Service      string   `json:"service"`
+	SourceRanges []string `json:"sourceRanges"`
+	Interfaces   []string `json:"interfaces"`
+	// InForce is false where the destination is in a subnet of the gateway.
+	InForce bool `json:"inForce"`
 }
 
 // Backend is one backend as a member of one service.

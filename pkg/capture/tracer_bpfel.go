@@ -174,7 +174,7 @@ type tracerControlState struct {
 	FrontHalf     uint32
 	FrontPrefixes uint32
 	ZoneHalf      uint32
-	Reserved      uint32
+	Routes        uint32
 }
 
 type tracerEchoBudget struct {
@@ -326,6 +326,7 @@ const (
 	tracerMapL4lbRanges      = "l4lb_ranges"
 	tracerMapL4lbReasons     = "l4lb_reasons"
 	tracerMapL4lbRefused     = "l4lb_refused"
+	tracerMapL4lbRoutes      = "l4lb_routes"
 	tracerMapL4lbRules       = "l4lb_rules"
 	tracerMapL4lbSignals     = "l4lb_signals"
 	tracerMapL4lbSources     = "l4lb_sources"
@@ -426,6 +427,7 @@ type tracerMapSpecs struct {
 	L4lbRanges    *ebpf.MapSpec `ebpf:"l4lb_ranges"`
 	L4lbReasons   *ebpf.MapSpec `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.MapSpec `ebpf:"l4lb_refused"`
+	L4lbRoutes    *ebpf.MapSpec `ebpf:"l4lb_routes"`
 	L4lbRules     *ebpf.MapSpec `ebpf:"l4lb_rules"`
 	L4lbSignals   *ebpf.MapSpec `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
@@ -502,6 +504,7 @@ type tracerMaps struct {
 	L4lbRanges    *ebpf.Map `ebpf:"l4lb_ranges"`
 	L4lbReasons   *ebpf.Map `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.Map `ebpf:"l4lb_refused"`
+	L4lbRoutes    *ebpf.Map `ebpf:"l4lb_routes"`
 	L4lbRules     *ebpf.Map `ebpf:"l4lb_rules"`
 	L4lbSignals   *ebpf.Map `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
@@ -531,6 +534,7 @@ func (m *tracerMaps) Close() error {
 		m.L4lbRanges,
 		m.L4lbReasons,
 		m.L4lbRefused,
+		m.L4lbRoutes,
 		m.L4lbRules,
 		m.L4lbSignals,
 		m.L4lbSources,

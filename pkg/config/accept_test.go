@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -207,33 +210,60 @@ l4lb:
 	}
 }
 
-// Routes are refused as a whole today, but the rest of the package already
-// knows what they mean.
 func TestRoutesAreBuilt(t *testing.T) {
-	r := &report{file: "f"}
-	src := &source{}
-	rootSchema().decode(r, parseYAML(r, []byte(`
+	doc, err := Parse("f", []byte(`
+backendServices: [{name: s, protocol: UNSPECIFIED}]
+forwardingRules:
+- {name: fw, IPAddress: 192.0.2.1, allPorts: true, backendService: s}
+- {name: l3, IPAddress: 192.0.2.2, IPProtocol: L3_DEFAULT, backendService: s}
+- {name: shared, IPAddress: 192.0.2.1, IPProtocol: UDP, allPorts: true, backendService: s}
+routes:
+- {name: a, destRange: 203.0.113.0/24, nextHopIlb: fw}
+- {name: b, destRange: 0.0.0.0/0, priority: 0, nextHopIlb: 192.0.2.2, network: n}
+- {name: c, destRange: 198.51.100.0/24, priority: 65535, nextHopIlb: regions/r/forwardingRules/shared}
+- {name: d, destRange: 203.0.113.0/24, nextHopIlb: fw, l4lb: {sourceRanges: [10.0.0.0/8, 10.1.0.0/16], interfaces: [eth0]}}
+`+gatewayYAML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pfx := netip.MustParsePrefix
+	want := []lb.Route{
+		{Name: "a", Dest: pfx("203.0.113.0/24"), Priority: 1000, Rule: "fw"},
+		{Name: "b", Dest: pfx("0.0.0.0/0"), Rule: "l3"},
+		{Name: "c", Dest: pfx("198.51.100.0/24"), Priority: 65535, Rule: "shared"},
+		{
+			Name: "d", Dest: pfx("203.0.113.0/24"), Priority: 1000, Rule: "fw",
+			Sources: []netip.Prefix{pfx("10.0.0.0/8"), pfx("10.1.0.0/16")}, Interfaces: []string{"eth0"},
+		},
+	}
+	if !reflect.DeepEqual(doc.Config.Routes, want) {
+		t.Errorf("routes = %+v\nwant %+v", doc.Config.Routes, want)
+	}
+	if len(doc.Warnings) > 0 {
+		t.Errorf("warnings: %v", doc.Warnings)
+	}
+}
+
+// A list of alternatives that a packet is compared with has an end.
+func TestAlternativesOfADestinationAreBounded(t *testing.T) {
+	yaml := `
 backendServices: [{name: s, protocol: UNSPECIFIED}]
 forwardingRules: [{name: fw, IPAddress: 192.0.2.1, allPorts: true, backendService: s}]
 routes:
-- {name: a, destRange: 203.0.113.0/24, nextHopIlb: fw}
-- {name: b, destRange: 0.0.0.0/0, priority: 0, nextHopIlb: 192.0.2.1, network: n}
-- {name: c, destRange: 198.51.100.0/24, nextHopIlb: regions/r/forwardingRules/fw}
-`+gatewayYAML)), src)
-	c := newCheck(src, r)
-	for _, rule := range rules() {
-		rule(c)
-	}
-	if err := r.err(); err != nil {
-		t.Fatal(err)
-	}
-	routes := build(c).Routes
-	if len(routes) != 3 {
-		t.Fatalf("routes = %+v", routes)
-	}
-	for i, priority := range []uint16{1000, 0, 1000} {
-		if routes[i].Rule != "fw" || routes[i].Priority != priority {
-			t.Errorf("route %d = %+v, want rule fw, priority %d", i, routes[i], priority)
+- {name: wide, destRange: 203.0.0.0/16, nextHopIlb: fw}
+- name: narrow
+  destRange: 203.0.113.0/24
+  nextHopIlb: fw
+  l4lb: {sourceRanges: [%s]}
+` + gatewayYAML
+	for n, fits := range map[int]bool{lb.MaxAlternatives - 1: true, lb.MaxAlternatives: false} {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf("10.%d.0.0/16", i))
+		}
+		_, err := Parse("f", fmt.Appendf(nil, yaml, strings.Join(list, ", ")))
+		if fits != (err == nil) || !fits && !strings.Contains(err.Error(), "f:7:14: destRange 203.0.113.0/24 has 33 alternatives") {
+			t.Errorf("%d source ranges: %v", n, err)
 		}
 	}
 }

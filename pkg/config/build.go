@@ -38,10 +38,12 @@ func build(c *check) *lb.Config {
 	for i := range c.routes {
 		t := &c.routes[i]
 		cfg.Routes = append(cfg.Routes, lb.Route{
-			Name:     t.name.v,
-			Dest:     t.dest.v,
-			Priority: uint16(t.priority.or(defaultRoutePriority)),
-			Rule:     c.nextHopRule(t, false).name.v,
+			Name:       t.name.v,
+			Dest:       t.dest.v,
+			Priority:   uint16(t.priority.or(defaultRoutePriority)),
+			Rule:       c.nextHopRule(t, false).name.v,
+			Sources:    values(t.from.sources),
+			Interfaces: values(t.from.interfaces),
 		})
 	}
 	return cfg

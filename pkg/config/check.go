@@ -29,7 +29,7 @@ func rules() []func(*check) {
 		requireRuleFields, ruleReferences, portsOrAllPorts, ruleMatchesService,
 		ipVersionMatchesAddress, familyOfBackends, zonalExcludesMirroring,
 		vipIsNoBackend, uniqueFrontends, usableSourceRanges, usableFlowRates,
-		requireRouteFields, routeReferences, uniqueRoutes,
+		requireRouteFields, routeReferences, uniqueRoutes, routeCanMatch, routeSources, routeAlternatives,
 	}
 }
 

@@ -217,7 +217,6 @@ routes:
 - {name: d, destRange: 203.0.113.0/24, nextHopIp: 192.0.2.9}
 ` + gatewayYAML,
 			want: []string{
-				"5:1: routes is not supported yet: remove it",
 				"6:52: nextHopIlb \"fx\" does not exist: did you mean fw?",
 				"7:52: nextHopIlb 192.0.2.1 is the address of several rules, fw and fw2: write",
 				"8:52: nextHopIlb 192.0.2.9 is the address of no forwarding rule: add one with",
@@ -237,13 +236,40 @@ routes:
 - {name: c, destRange: 203.0.113.9/24, tags: [x], nextHopIlb: fw}
 ` + gatewayYAML,
 			want: []string{
-				"4:1: routes is not supported yet: remove it",
 				"6:24: destRange 203.0.113.0/24 with priority 1000 and this next hop is",
 				"7:10: duplicate name \"b\": line 6 has a route of that name, rename one",
 				"7:24: destRange 2001:db8::/32 is of another address family than rule \"fw\"",
 				"7:51: priority \"65536\" is out of range: use 0 to 65535",
 				"8:24: destRange \"203.0.113.9/24\" has host bits set: write 203.0.113.0/24",
 				"8:40: tags is not accepted: there are no network tags, the route applies to",
+			},
+		},
+		{
+			desc: "routes that cannot match, and restrictions that do not fit",
+			yaml: `backendServices: [{name: s, protocol: UNSPECIFIED}]
+forwardingRules:
+- {name: fw, IPAddress: 192.0.2.1, ports: [80], backendService: s}
+- {name: fw6, IPAddress: "2001:db8::1", ports: [80], backendService: s}
+routes:
+- {name: a, destRange: 224.0.0.0/24, nextHopIlb: fw}
+- {name: b, destRange: 127.0.0.0/8, nextHopIlb: fw}
+- {name: c, destRange: "fe80::/64", nextHopIlb: fw6}
+- {name: d, destRange: 203.0.113.0/24, nextHopIlb: fw, l4lb: {interfaces: [eth9, eth0, eth0]}}
+- {name: e, destRange: 203.0.113.0/24, nextHopIlb: fw, l4lb: {sourceRanges: ["2001:db8::/32", 10.0.0.0/8, 10.0.0.0/8, 10.0.0.1/8]}}
+- {name: f, destRange: 203.0.113.0/24, nextHopIlb: fw, l4lb: {tags: [x]}}
+- {name: g, destRange: 203.0.113.0/24, nextHopIlb: fw}
+` + gatewayYAML,
+			want: []string{
+				"6:24: destRange 224.0.0.0/24 is in 224.0.0.0/4, which no router forwards to",
+				"7:24: destRange 127.0.0.0/8 is in 127.0.0.0/8, which no router forwards to",
+				"8:24: destRange fe80::/64 is in fe80::/10, which no router forwards to",
+				"9:76: interfaces \"eth9\" is not an interface of the gateway: use one of",
+				"9:88: interfaces \"eth0\" is listed twice: remove one",
+				"10:78: sourceRanges 2001:db8::/32 is of another address family than destRange",
+				"10:107: sourceRanges 10.0.0.0/8 is listed twice: remove one",
+				"10:119: sourceRanges \"10.0.0.1/8\" has host bits set: write 10.0.0.0/8",
+				"11:63: unknown key \"tags\": remove it, or use one of sourceRanges, interfaces",
+				"12:24: destRange 203.0.113.0/24 with priority 1000 and this next hop is already the route",
 			},
 		},
 	})

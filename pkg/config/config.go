@@ -25,8 +25,8 @@ type Document struct {
 	// position.
 	Warnings []Error
 
-	file string
-	vips []val[netip.Prefix]
+	file        string
+	vips, dests []val[netip.Prefix]
 }
 
 // Load reads and checks the file at path. A file that can be read and is not
@@ -69,19 +69,31 @@ func Parse(file string, data []byte) (*Document, error) {
 	for i := range src.rules {
 		doc.vips = append(doc.vips, src.rules[i].address)
 	}
+	for i := range src.routes {
+		doc.dests = append(doc.dests, src.routes[i].dest)
+	}
 	return doc, nil
 }
 
-// CheckHost refuses a forwarding rule whose address is one of addrs, the
-// addresses of the host that is about to run the configuration: the host's own
-// network stack would answer for it beside the data plane. The error is an
-// Errors with the rules' positions.
-func (d *Document) CheckHost(addrs []netip.Addr) error {
+// CheckHost refuses what the host that is about to run the configuration does
+// not allow. addresses are its own, each with the length of its subnet. For a
+// forwarding rule's address its network stack would answer beside the data
+// plane, and a route to a part of its subnets would take packets from hosts that
+// are there. The error is an Errors with their positions.
+func (d *Document) CheckHost(addresses []netip.Prefix) error {
 	r := &report{file: d.file}
 	for _, vip := range d.vips {
-		for _, a := range addrs {
-			if a = a.Unmap().WithZone(""); vip.v.Contains(a) {
+		for _, p := range addresses {
+			if a := p.Addr().Unmap().WithZone(""); vip.v.Contains(a) {
 				r.errorf(vip.pos, "IPAddress %s is an address of this host: remove it from the interface, the data plane answers for it", a)
+				break
+			}
+		}
+	}
+	for _, dest := range d.dests {
+		for _, p := range addresses {
+			if p = p.Masked(); p.Bits() <= dest.v.Bits() && p.Contains(dest.v.Addr()) {
+				r.errorf(dest.pos, "destRange %s is in %s, a subnet of this host, whose packets take no route: use a destination beyond it", dest.v, p)
 				break
 			}
 		}

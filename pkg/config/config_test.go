@@ -2,10 +2,8 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,19 +73,6 @@ func TestWholeSchemaParses(t *testing.T) {
 	}
 }
 
-func TestRoutesAreRefusedExactlyThere(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("testdata", "whole.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := strings.Count(string(data), "\n") + 1
-	_, err = Parse("f", append(data, "routes:\n- {name: via, destRange: 203.0.113.0/24, priority: 1000, nextHopIlb: web-vip}\n"...))
-	want := fmt.Sprintf("f:%d:1: routes is not supported yet: remove it", line)
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 // What the API exports is full of URLs and output-only fields.
 func TestExportsCanBePasted(t *testing.T) {
 	doc, err := Load(filepath.Join("testdata", "export.yaml"))
@@ -129,13 +114,40 @@ forwardingRules:
   backendService: s
 - {name: six, IPAddress: "2001:db8:1::/96", ports: [80], backendService: s}
 `)
-	addr := netip.MustParseAddr
-	if err := doc.CheckHost([]netip.Addr{addr("192.0.2.9"), addr("127.0.0.1")}); err != nil {
+	host := func(list ...string) (out []netip.Prefix) {
+		for _, s := range list {
+			out = append(out, netip.MustParsePrefix(s))
+		}
+		return out
+	}
+	if err := doc.CheckHost(host("192.0.2.9/24", "127.0.0.1/8")); err != nil {
 		t.Errorf("foreign addresses: %v", err)
 	}
-	err := doc.CheckHost([]netip.Addr{addr("::ffff:192.0.2.2"), addr("192.0.2.9"), addr("2001:db8:1::7")})
-	compareErrors(t, err, []string{
+	compareErrors(t, doc.CheckHost(host("192.0.2.2/24", "192.0.2.9/32", "2001:db8:1::7/64")), []string{
 		"6:14: IPAddress 192.0.2.2 is an address of this host",
 		"9:26: IPAddress 2001:db8:1::7 is an address of this host",
 	})
+}
+
+// semantics.md 4.2: a route's destination may hold a subnet, but not be in one.
+func TestCheckHostRefusesRoutesIntoOwnSubnets(t *testing.T) {
+	doc := mustParse(t, `
+backendServices: [{name: s, protocol: UNSPECIFIED}]
+forwardingRules: [{name: fw, IPAddress: 192.0.2.1, allPorts: true, backendService: s}]
+routes:
+- {name: all, destRange: 0.0.0.0/0, nextHopIlb: fw}
+- {name: wider, destRange: 203.0.112.0/23, nextHopIlb: fw}
+- {name: same, destRange: 203.0.113.0/24, nextHopIlb: fw}
+- {name: inside, destRange: 203.0.113.128/25, nextHopIlb: fw}
+- {name: host, destRange: 198.51.100.7/32, nextHopIlb: fw}
+`)
+	host := []netip.Prefix{netip.MustParsePrefix("203.0.113.1/24"), netip.MustParsePrefix("198.51.100.7/32"), netip.MustParsePrefix("2001:db8::1/64")}
+	compareErrors(t, doc.CheckHost(host), []string{
+		"6:27: destRange 203.0.113.0/24 is in 203.0.113.0/24, a subnet of this host",
+		"7:29: destRange 203.0.113.128/25 is in 203.0.113.0/24, a subnet of this host",
+		"8:27: destRange 198.51.100.7/32 is in 198.51.100.7/32, a subnet of this host",
+	})
+	if err := doc.CheckHost([]netip.Prefix{netip.MustParsePrefix("192.0.2.9/24")}); err != nil {
+		t.Errorf("a host elsewhere: %v", err)
+	}
 }

@@ -19,7 +19,6 @@ type source struct {
 	services     []service
 	rules        []forwardingRule
 	routes       []route
-	routesAt     pos
 }
 
 type gateway struct {
@@ -194,4 +193,11 @@ type route struct {
 	dest     val[netip.Prefix]
 	priority val[int]
 	nextHop  val[string]
+	from     routeExtension
+}
+
+// routeExtension is the `l4lb:` block of a route.
+type routeExtension struct {
+	sources    []val[netip.Prefix]
+	interfaces []val[string]
 }

@@ -62,11 +62,16 @@ func routeSchema() *schema[route] {
 	} {
 		refused[key] = reason
 	}
+	from := object(
+		scalars("sourceRanges", func(x *routeExtension) *[]val[netip.Prefix] { return &x.sources }, prefix),
+		scalars("interfaces", func(x *routeExtension) *[]val[string] { return &x.interfaces }, interfaceName),
+	)
 	return object(
 		scalar("name", func(r *route) *val[string] { return &r.name }, resourceName),
 		scalar("destRange", func(r *route) *val[netip.Prefix] { return &r.dest }, prefix),
 		scalar("priority", func(r *route) *val[int] { return &r.priority }, integer(0, 65535)),
 		scalar("nextHopIlb", func(r *route) *val[string] { return &r.nextHop }, nextHop),
+		nested("l4lb", func(r *route, _ *entry) *routeExtension { return &r.from }, from),
 	).ignore(outputOnly()...).ignore("network", "routeStatus", "routeType", "warnings", "asPaths").refuse(refused)
 }
 

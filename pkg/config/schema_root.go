@@ -37,10 +37,10 @@ func rootSchema() *schema[source] {
 			s.rules = append(s.rules, forwardingRule{pos: n.pos})
 			return &s.rules[len(s.rules)-1]
 		}, forwardingRuleSchema()),
-		noting(objects("routes", func(s *source, n *node) *route {
+		objects("routes", func(s *source, n *node) *route {
 			s.routes = append(s.routes, route{pos: n.pos})
 			return &s.routes[len(s.routes)-1]
-		}, routeSchema()), func(s *source, e *entry) { s.routesAt = e.keyPos }),
+		}, routeSchema()),
 	)
 }
 

@@ -7,19 +7,12 @@ import "l4lb/pkg/lb"
 // Whoever builds one of these deletes its line and its function.
 func unsupported() []func(*check) {
 	return []func(*check){
-		routesNotYet,
 		sourceRegionsNotYet,
 		forwardingNotYet,
 		subsettingNotYet,
 		serviceLogsNotYet,
 		haPolicyNotYet,
 		mirroringNotYet,
-	}
-}
-
-func routesNotYet(c *check) {
-	if len(c.routes) > 0 {
-		c.errorf(c.routesAt, "routes is not supported yet: remove it")
 	}
 }
 

@@ -253,7 +253,6 @@ routes:
 				"14:3: forwarding rule without IPAddress: add IPAddress: 192.0.2.10",
 				"14:3: forwarding rule without backendService: add backendService: web",
 				"14:3: forwarding rule without name: add name: web-vip",
-				"15:1: routes is not supported yet: remove it",
 				"16:3: route without destRange: add destRange: 203.0.113.0/24",
 				"16:3: route without name: add name: via-firewalls",
 				"16:3: route without nextHopIlb: add nextHopIlb: fw-rule",

@@ -102,5 +102,10 @@ func countRanges(cfg *lb.Config) uint32 {
 	for i := range cfg.Rules {
 		n += len(cfg.Rules[i].Admission.AllowedSources)
 	}
+	for _, name := range cfg.NextHops() {
+		if r := cfg.Rule(name); r != nil {
+			n += len(r.Admission.AllowedSources) // once more, for its routes
+		}
+	}
 	return uint32(n)
 }

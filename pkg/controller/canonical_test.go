@@ -33,8 +33,8 @@ func (w *world) canonical() string {
 	}
 	for id, name := range d.names[loader.NameRule] {
 		r := d.rules[id]
-		add("rule %s: service %s idle %d affinity %d kind %d global %v", name,
-			d.names[loader.NameService][uint32(r.Service)], r.IdleTicks, r.Affinity, r.Kind, r.GlobalAccess)
+		add("rule %s: service %s idle %d affinity %d kind %d global %v routed %v", name,
+			d.names[loader.NameService][uint32(r.Service)], r.IdleTicks, r.Affinity, r.Kind, r.GlobalAccess, r.Routed)
 	}
 	for id, name := range d.names[loader.NameService] {
 		picks := d.picksOf(id)
@@ -48,6 +48,12 @@ func (w *world) canonical() string {
 		add("address %s: tcp %q udp %q l3 %q", f.Address, rule(f.TCP), rule(f.UDP), rule(f.L3))
 		for _, p := range f.Ports {
 			add("address %s: protocol %d port %d %q", f.Address, p.Protocol, p.Port, rule(p.Rule))
+		}
+	}
+	for _, r := range d.routes {
+		add("route %s:", r.Dest)
+		for i, h := range r.Hops {
+			add("route %s %d: %q from %v in %d", r.Dest, i, d.names[loader.NameRule][h.Rule], h.Source, h.IfIndex)
 		}
 	}
 	for _, z := range d.zones {

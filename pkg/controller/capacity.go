@@ -46,6 +46,9 @@ func (e *Engine) checkCapacity(cfg *lb.Config, x *configIndex) error {
 	for i := range cfg.Rules {
 		rules += e.ruleIDs.lacks(cfg.Rules[i].Name)
 	}
+	for _, name := range cfg.NextHops() {
+		rules += e.ruleIDs.lacks(routedName(name))
+	}
 	for _, c := range []struct {
 		what     string
 		n        uint32

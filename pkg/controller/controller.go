@@ -73,6 +73,7 @@ type Controller struct {
 	found  map[healthcheck.Target]selector.Health // by Target.Key
 	states map[memberName]lb.HealthState          // last logged
 	kinds  map[unitKey]selector.Kind              // last logged
+	within map[string]netip.Prefix                // of routes, last logged
 }
 
 type memberName struct {
@@ -246,6 +247,14 @@ func (c *Controller) Drain(ctx context.Context, instance, service string) error 
 // Undrain takes Drain back.
 func (c *Controller) Undrain(ctx context.Context, instance, service string) error {
 	return c.do(ctx, func(now time.Time) error { return c.opts.Engine.Undrain(instance, service, now) })
+}
+
+// SetHost gives the gateway's own network, which routes leave alone.
+func (c *Controller) SetHost(ctx context.Context, h Host) error {
+	return c.do(ctx, func(time.Time) error {
+		c.opts.Engine.SetHost(h)
+		return nil
+	})
 }
 
 // Explain says which sets a client's new connections go through, and why.

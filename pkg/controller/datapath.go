@@ -29,6 +29,7 @@ type Datapath interface {
 	DeleteTable(id uint32) error
 	SetPick(service, zone, table uint32) error
 	SetFrontends(list []loader.Frontend) error
+	SetRoutes(list []loader.Route) error
 	SetZones(list []loader.ZonePrefix) error
 	// Settle returns when no packet is left that saw the maps as they were
 	// before the call.

@@ -26,14 +26,18 @@ type Engine struct {
 	drained map[drainKey]bool // by hand
 	fills   fillCache
 
-	zonesDirty, frontsDirty bool
-	zones                   []loader.ZonePrefix    // as written
-	fronts                  []loader.Frontend      // as written
-	filters                 map[string]filterFacts // at the last look
-	staleRanges             []uint32               // no rule names them any more
-	sweep                   bool                   // look at every entry at the next reconcile
-	adopted                 bool                   // what earlier runs left was dealt with
-	version                 uint64                 // changes when a Snapshot would
+	host Host
+
+	zonesDirty, frontsDirty, routesDirty bool
+
+	zones       []loader.ZonePrefix    // as written
+	fronts      []loader.Frontend      // as written
+	routes      []loader.Route         // as written
+	filters     map[string]filterFacts // at the last look
+	staleRanges []uint32               // no rule names them any more
+	sweep       bool                   // look at every entry at the next reconcile
+	adopted     bool                   // what earlier runs left was dealt with
+	version     uint64                 // changes when a Snapshot would
 }
 
 // unitKey names the members of a service that have addresses of one family: a
@@ -79,7 +83,7 @@ func (e *Engine) SetConfig(cfg *lb.Config, now time.Time) error {
 		return err
 	}
 	e.cfg, e.index = cfg, index
-	e.zonesDirty, e.frontsDirty = true, true
+	e.zonesDirty, e.frontsDirty, e.routesDirty = true, true, true
 	for i := range cfg.Services {
 		if err := e.configureService(&cfg.Services[i], now); err != nil {
 			return err

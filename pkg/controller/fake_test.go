@@ -24,6 +24,7 @@ type fakeDP struct {
 	flows   map[uint32]bool            // members that may have flows
 	picks   map[uint32]*[loader.ZoneMax]uint32
 	fronts  []loader.Frontend
+	routes  []loader.Route
 	zones   []loader.ZonePrefix
 	cleared map[uint32]int
 
@@ -58,6 +59,7 @@ func newFakeDP(t testing.TB) *fakeDP {
 func (d *fakeDP) restart() {
 	d.tables, d.picks, d.fronts, d.zones = map[uint32][]uint32{}, map[uint32]*[loader.ZoneMax]uint32{}, nil, nil
 	d.admissions, d.ranges = map[uint32]loader.Admission{}, map[uint32][]netip.Prefix{}
+	d.routes = nil
 	d.unsettled = false
 }
 
@@ -124,8 +126,27 @@ func (d *fakeDP) inForce() map[uint32]bool {
 			out[p.Rule] = true
 		}
 	}
+	for _, r := range d.routes {
+		for _, h := range r.Hops {
+			out[h.Rule] = true
+		}
+	}
 	delete(out, 0)
 	return out
+}
+
+func (d *fakeDP) SetRoutes(list []loader.Route) error {
+	d.Settle() // no packet looks at the old table any more when the kernel returns
+	d.routes = list
+	for _, r := range list {
+		for _, h := range r.Hops {
+			rule, ok := d.rules[h.Rule]
+			d.must(ok && rule.Routed, "route to %s names rule %d, which is no next hop", r.Dest, h.Rule)
+			d.must(d.names[loader.NameService][uint32(rule.Service)] != "", "route to %s has service %d, which does not exist", r.Dest, rule.Service)
+		}
+	}
+	d.unsettled = true
+	return d.write("routes")
 }
 
 func (d *fakeDP) NewTable(slots []uint32) (uint32, error) {

@@ -31,6 +31,9 @@ func (e *Engine) frontends() []loader.Frontend {
 	byAddress := map[netip.Prefix]*loader.Frontend{}
 	var order []*loader.Frontend
 	for _, r := range e.sortedRules() {
+		if r.routed {
+			continue
+		}
 		f := byAddress[r.cfg.Address]
 		if f == nil {
 			f = &loader.Frontend{Address: r.cfg.Address}

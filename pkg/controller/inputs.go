@@ -53,8 +53,9 @@ func (c *Controller) announceAll() {
 }
 
 // logChanges logs what an operator would want to know: backends that change
-// state and services that change pool.
+// state, services that change pool, and routes that are not in force.
 func (c *Controller) logChanges(s *Snapshot) {
+	c.logRoutes(s)
 	states := map[memberName]lb.HealthState{}
 	kinds := map[unitKey]selector.Kind{}
 	for _, svc := range s.Services {
@@ -74,4 +75,16 @@ func (c *Controller) logChanges(s *Snapshot) {
 		}
 	}
 	c.states, c.kinds = states, kinds
+}
+
+func (c *Controller) logRoutes(s *Snapshot) {
+	within := map[string]netip.Prefix{}
+	for _, t := range s.Routes {
+		if t.Within.IsValid() && c.within[t.Route.Name] != t.Within {
+			c.log.Warn("route is not in force: its destination is in a subnet of the gateway",
+				"route", t.Route.Name, "destination", t.Route.Dest, "subnet", t.Within)
+		}
+		within[t.Route.Name] = t.Within
+	}
+	c.within = within
 }

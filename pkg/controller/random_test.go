@@ -48,9 +48,20 @@ func (g gamble) config() *lb.Config {
 				r.Service = cfg.Services[0].Name
 			}
 			cfg.Rules = append(cfg.Rules, r)
+			if g.one(2) {
+				cfg.Routes = append(cfg.Routes, g.route(r.Name, len(cfg.Routes)))
+			}
 		}
 	}
 	return cfg
+}
+
+func (g gamble) route(rule string, n int) lb.Route {
+	t := testRoute(fmt.Sprintf("t%d", n), pick(g, "203.0.113.0/24", "203.0.0.0/16", "0.0.0.0/0"), rule, uint16(g.IntN(2)))
+	if g.one(2) {
+		from("10.1.0.0/16", "10.2.0.0/16")(&t)
+	}
+	return t
 }
 
 func (g gamble) service(name string) lb.Service {

@@ -51,6 +51,9 @@ func (e *Engine) Reconcile(now time.Time) (next time.Time, err error) {
 	if err := e.writeFrontends(); err != nil {
 		return next, fmt.Errorf("write frontends: %w", err)
 	}
+	if err := e.writeRoutes(); err != nil {
+		return next, fmt.Errorf("write routes: %w", err)
+	}
 	for _, s := range gone {
 		if err := e.updateService(s, zones, now, &stale); err != nil {
 			return next, err

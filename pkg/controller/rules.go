@@ -17,6 +17,8 @@ type rule struct {
 	slot   uint16 // among the rules of its service
 	slotOf string // the service that slot is of
 	record loader.Rule
+	routed bool // the rule's use as the next hop of routes
+	routes []lb.Route
 	fresh  bool // not written yet: entries of what had its id before are not its own
 	gone   bool
 	flush  bool // drop its entries at the next reconcile
@@ -31,25 +33,39 @@ func (e *Engine) configureRules() error {
 	}
 	for i := range e.cfg.Rules {
 		cfg := e.cfg.Rules[i]
-		r := e.rules[cfg.Name]
-		if r == nil {
-			var err error
-			if r, err = e.addRule(cfg); err != nil {
-				return err
-			}
-		} else if meansOther(r.cfg, cfg) {
-			r.flush = true
+		r, err := e.configureRule(cfg.Name, cfg)
+		if err != nil {
+			return err
 		}
-		r.cfg, r.gone = cfg, false
-		r.unit = e.unitOf(cfg.Service, cfg.Address.Addr().Is6())
+		r.flush = r.flush || meansOther(r.cfg, cfg)
+		r.cfg = cfg
+	}
+	if err := e.configureRouted(); err != nil {
+		return err
 	}
 	e.adoptEpochs()
 	return e.assignSlots()
 }
 
+// configureRule finds the rule of that name or makes one. Its cfg is what it
+// was before.
+func (e *Engine) configureRule(name string, cfg lb.ForwardingRule) (*rule, error) {
+	r := e.rules[name]
+	if r == nil {
+		var err error
+		if r, err = e.addRule(name, cfg); err != nil {
+			return nil, err
+		}
+		r.cfg = cfg
+	}
+	r.gone = false
+	r.unit = e.unitOf(cfg.Service, cfg.Address.Addr().Is6())
+	return r, nil
+}
+
 // addRule makes a rule with what an earlier run left for it, if one did.
-func (e *Engine) addRule(cfg lb.ForwardingRule) (*rule, error) {
-	id, isNew, err := e.ruleIDs.get(cfg.Name)
+func (e *Engine) addRule(name string, cfg lb.ForwardingRule) (*rule, error) {
+	id, isNew, err := e.ruleIDs.get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +82,7 @@ func (e *Engine) addRule(cfg lb.ForwardingRule) (*rule, error) {
 		}
 		r.flush = r.slotOf == "" // it was of another service
 	}
-	e.rules[cfg.Name] = r
+	e.rules[name] = r
 	return r, nil
 }
 
@@ -117,6 +133,9 @@ func (e *Engine) assignSlots() error {
 	used := map[string]map[uint16]bool{}
 	var fresh []*rule
 	for _, r := range e.sortedRules() {
+		if r.routed {
+			continue // it shares those of the rule
+		}
 		if used[r.cfg.Service] == nil {
 			used[r.cfg.Service] = map[uint16]bool{}
 		}
@@ -139,6 +158,11 @@ func (e *Engine) assignSlots() error {
 			if err := e.clearTraffic(m, r.slot, 1); err != nil {
 				return err
 			}
+		}
+	}
+	for _, r := range e.sortedRules() {
+		if r.routed {
+			r.slot, r.slotOf = e.rules[r.cfg.Name].slot, r.cfg.Service
 		}
 	}
 	return nil
@@ -178,7 +202,7 @@ func (e *Engine) writeRules() error {
 		record.ServiceEpoch = r.unit.epoch
 		record.IdleTicks = e.dp.Ticks(cfg.Tracking.IdleTimeout)
 		record.Affinity, record.Kind = affinity(cfg.Affinity), kind
-		record.GlobalAccess = r.cfg.AllowGlobalAccess
+		record.GlobalAccess, record.Routed = r.cfg.AllowGlobalAccess, r.routed
 		admission := &r.cfg.Admission
 		record.SourceFilter = len(admission.AllowedSources) > 0
 		record.RateLimited = admission.Flows.Limited() || admission.SourceFlows.Limited()

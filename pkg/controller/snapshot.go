@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type Snapshot struct {
 	Services []ServiceStatus
 	Rules    []RuleStatus
+	Routes   []RouteStatus
 	Zones    []ZoneStatus
 }
 
@@ -49,6 +51,16 @@ type RuleStatus struct {
 	Rule     lb.ForwardingRule
 	ID       uint32
 	StatSlot uint32
+	// RoutedID is the id of its use as the next hop of routes, 0 for none.
+	RoutedID uint32
+}
+
+// RouteStatus is one route.
+type RouteStatus struct {
+	Route lb.Route
+	// Within is the gateway's own subnet that holds the destination; the route
+	// is not in force then.
+	Within netip.Prefix
 }
 
 // ZoneStatus is one zone.
@@ -67,7 +79,19 @@ func (e *Engine) Snapshot() *Snapshot {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range e.rules {
-		out.Rules = append(out.Rules, RuleStatus{Rule: r.cfg, ID: r.id, StatSlot: uint32(r.record.StatSlot)})
+		if r.routed {
+			continue
+		}
+		status := RuleStatus{Rule: r.cfg, ID: r.id, StatSlot: uint32(r.record.StatSlot)}
+		if routed := e.rules[routedName(r.cfg.Name)]; routed != nil {
+			status.RoutedID = routed.id
+		}
+		out.Rules = append(out.Rules, status)
+	}
+	if e.cfg != nil {
+		for _, t := range e.cfg.Routes {
+			out.Routes = append(out.Routes, RouteStatus{Route: t, Within: e.within(t.Dest)})
+		}
 	}
 	slices.SortFunc(out.Rules, func(a, b RuleStatus) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
 	for name, id := range e.zoneIDs.byName {

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -89,6 +87,7 @@ type Daemon struct {
 	announcer  *announce.Announcer
 	controller *controller.Controller
 	ports      *ports
+	host       *hostWatch
 	suspicions *suspicions
 	reloads    reloads
 	listeners  []*listener
@@ -140,34 +139,20 @@ func (e ConfigError) Error() string { return e.Err.Error() }
 // Unwrap gives the reason.
 func (e ConfigError) Unwrap() error { return e.Err }
 
-// loadConfig reads the file and refuses VIPs that this host has.
+// loadConfig reads the file and refuses what this host does not allow.
 func loadConfig(path string) (*config.Document, error) {
 	doc, err := config.Load(path)
 	if err != nil {
 		return nil, ConfigError{err}
 	}
-	addrs, err := hostAddrs()
+	addresses, err := hostAddresses()
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.CheckHost(addrs); err != nil {
+	if err := doc.CheckHost(addresses); err != nil {
 		return nil, ConfigError{err}
 	}
 	return doc, nil
-}
-
-func hostAddrs() ([]netip.Addr, error) {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("list addresses of this host: %w", err)
-	}
-	var out []netip.Addr
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			out = append(out, p.Addr())
-		}
-	}
-	return out, nil
 }
 
 func (d *Daemon) warn(doc *config.Document) {
@@ -216,12 +201,21 @@ func (d *Daemon) assemble() error {
 		watch: passive.NewWatch(), log: d.log, counters: d.dp,
 		state: func() (*lb.Config, *controller.Snapshot) { return d.controller.Config(), d.controller.Snapshot() },
 	}
+	host, err := readHost(d.cfg.Gateway.Interfaces)
+	if err != nil {
+		return err
+	}
+	engine.SetHost(host)
 	d.controller, err = controller.New(controller.Options{
 		Logger: d.log, Engine: engine, Health: d.checker, Neighbours: d.neighbours, Announcer: d.announcer,
 		Probes: d.probing,
 		Attach: d.attach, FirstChecks: firstChecks(d.cfg),
 	}, d.cfg)
-	return err
+	if err != nil {
+		return err
+	}
+	d.host = &hostWatch{interfaces: d.cfg.Gateway.Interfaces, set: d.controller.SetHost, log: d.log}
+	return nil
 }
 
 // attach puts the program on the interfaces and takes it off those that the
@@ -248,7 +242,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	defer context.AfterFunc(running, func() { close(d.ending) })()
 	for _, part := range []func(context.Context) error{
-		d.controller.Run, d.checker.Run, d.probing.Run, d.neighbours.Run, d.announcer.Run, d.ports.run, d.followReloads,
+		d.controller.Run, d.checker.Run, d.probing.Run, d.neighbours.Run, d.announcer.Run, d.ports.run, d.host.run, d.followReloads,
 		d.suspicions.run,
 	} {
 		g.Go(func() error { return part(running) })

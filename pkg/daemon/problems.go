@@ -9,10 +9,10 @@ import (
 	"l4lb/pkg/selector"
 )
 
-// problems says what is not well about services and backends, the services
-// first.
+// problems says what is not well about routes, services and backends, in this
+// order.
 func (v *view) problems(backends []admin.Backend) []string {
-	out := []string{}
+	out := append([]string{}, v.routeProblems()...)
 	for i := range v.snapshot.Services {
 		s := &v.snapshot.Services[i]
 		if text := serviceProblem(s); text != "" && v.configured(s.Name) {

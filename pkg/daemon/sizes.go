@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"l4lb/pkg/lb"
@@ -43,7 +44,8 @@ func sizes(cfg *lb.Config, pinDir string) loader.Options {
 
 // needs counts what the configuration uses.
 func needs(cfg *lb.Config) loader.Options {
-	n := loader.Options{Rules: uint32(len(cfg.Rules)), Services: 2 * uint32(len(cfg.Services))}
+	nextHops := cfg.NextHops() // which have a second record
+	n := loader.Options{Rules: uint32(len(cfg.Rules) + len(nextHops)), Services: 2 * uint32(len(cfg.Services))}
 	for i := range cfg.Services {
 		n.Members += uint32(len(cfg.Backends(&cfg.Services[i])))
 	}
@@ -53,6 +55,9 @@ func needs(cfg *lb.Config) loader.Options {
 		n.StatSlots = max(n.StatSlots, perService[r.Service])
 		n.Frontends += 1 + uint32(len(r.Ports))/4
 		n.Ranges += uint32(len(r.Admission.AllowedSources))
+		if slices.Contains(nextHops, r.Name) {
+			n.Ranges += uint32(len(r.Admission.AllowedSources))
+		}
 	}
 	// A prefix makes at most one node for each byte of it.
 	n.ZoneNodes = 2

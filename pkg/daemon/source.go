@@ -39,6 +39,7 @@ func (d *Daemon) Status() (admin.Status, error) {
 		Gateway: d.cfg.Gateway.Name, Version: d.opts.Version, Object: loader.ObjectID(), PID: os.Getpid(), StartedAt: d.started, Ready: d.Ready(),
 		Config:     admin.ConfigStatus{File: file, InForceSince: reload.InForceSince, LastError: reloadError(reload.LastError)},
 		Interfaces: []admin.Interface{}, Services: []admin.Service{}, ForwardingRules: []admin.ForwardingRule{},
+		Routes: []admin.Route{},
 	}
 	attached := d.ports.attached()
 	for _, name := range d.cfg.Gateway.Interfaces {
@@ -55,6 +56,7 @@ func (d *Daemon) Status() (admin.Status, error) {
 	if s.ForwardingRules, err = v.rules(); err != nil {
 		return s, err
 	}
+	s.Routes = v.routes()
 	backends, err := v.backends("")
 	s.Problems = append(s.Problems, v.problems(backends)...)
 	return s, err
@@ -113,6 +115,9 @@ func flowNames(s *controller.Snapshot) conntrack.Names {
 	}
 	for _, r := range s.Rules {
 		names.Rule[r.ID] = conntrack.RuleName{Rule: r.Rule.Name, Service: r.Rule.Service}
+		if r.RoutedID != 0 {
+			names.Rule[r.RoutedID] = names.Rule[r.ID]
+		}
 	}
 	for _, z := range s.Zones {
 		names.Zone[z.ID] = z.Name

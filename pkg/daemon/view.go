@@ -129,6 +129,15 @@ func (v *view) admission(r controller.RuleStatus) (*admin.Admission, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.RoutedID != 0 {
+		more, err := v.counters.Refused(r.RoutedID)
+		if err != nil {
+			return nil, err
+		}
+		refused.NotAllowed += more.NotAllowed
+		refused.Limited += more.Limited
+		refused.SourceLimited += more.SourceLimited
+	}
 	out := &admin.Admission{
 		AllowedSourceRanges: []string{},
 		Flows:               admin.FlowRate(a.Flows), SourceFlows: admin.FlowRate(a.SourceFlows), SourcePrefixLength: a.SourcePrefix,

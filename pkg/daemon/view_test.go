@@ -68,6 +68,7 @@ func testView() *view {
 		}}},
 		Zones: []controller.ZoneStatus{{Name: "zone-a", ID: 1}},
 	}
+	cfg.Rules = []lb.ForwardingRule{snapshot.Rules[0].Rule}
 	v := newView(cfg, snapshot)
 	v.counters = fakeCounters{}
 	v.health = func(service, instance string, addr netip.Addr) []controller.RuleHealth {
@@ -175,5 +176,33 @@ func TestWeightsAreTheDecimalsThatWereReported(t *testing.T) {
 		if got, problem := weight(lb.Weight{PPM: ppm}); got != want || problem != "" {
 			t.Errorf("%d ppm is %q %q, want %q", ppm, got, problem, want)
 		}
+	}
+}
+
+func TestViewOfRoutes(t *testing.T) {
+	v := testView()
+	v.snapshot.Routes = []controller.RouteStatus{
+		{Route: lb.Route{Name: "all", Dest: netip.MustParsePrefix("0.0.0.0/0"), Priority: 7, Rule: "web-vip"}},
+		{
+			Route: lb.Route{
+				Name: "some", Dest: netip.MustParsePrefix("203.0.113.0/25"), Rule: "web-vip",
+				Sources: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Interfaces: []string{"eth0"},
+			},
+			Within: netip.MustParsePrefix("203.0.113.0/24"),
+		},
+	}
+	want := []admin.Route{
+		{Name: "all", DestRange: "0.0.0.0/0", Priority: 7, NextHop: "web-vip", Service: "web", SourceRanges: []string{}, Interfaces: []string{}, InForce: true},
+		{
+			Name: "some", DestRange: "203.0.113.0/25", NextHop: "web-vip", Service: "web",
+			SourceRanges: []string{"10.1.0.0/16"}, Interfaces: []string{"eth0"},
+		},
+	}
+	if diff := cmp.Diff(want, v.routes()); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	problem := "route some is not in force: its destination 203.0.113.0/25 is in 203.0.113.0/24, a subnet of the gateway"
+	if got := v.problems(nil); len(got) == 0 || got[0] != problem {
+		t.Errorf("problems %q, want the first %q", got, problem)
 	}
 }

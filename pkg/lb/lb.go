@@ -307,14 +307,6 @@ type ForwardingRule struct {
 	Admission         Admission
 }
 
-// Route makes a forwarding rule the next hop of a static route.
-type Route struct {
-	Name     string
-	Dest     netip.Prefix
-	Priority uint16
-	Rule     string // the forwarding rule that nextHopIlb names
-}
-
 // Backend is one endpoint as a member of one service.
 type Backend struct {
 	Instance string // the identity that is hashed

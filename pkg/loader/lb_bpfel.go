@@ -87,7 +87,7 @@ type lbControlState struct {
 	FrontHalf     uint32
 	FrontPrefixes uint32
 	ZoneHalf      uint32
-	Reserved      uint32
+	Routes        uint32
 }
 
 type lbEchoBudget struct {
@@ -186,7 +186,9 @@ const (
 	lbReasonREASON_SOURCE_NOT_ALLOWED  lbReason = 14
 	lbReasonREASON_RATE_LIMITED        lbReason = 15
 	lbReasonREASON_SOURCE_RATE_LIMITED lbReason = 16
-	lbReasonREASON_MAX                 lbReason = 17
+	lbReasonREASON_TTL_EXPIRED         lbReason = 17
+	lbReasonREASON_SENT_BY_BACKEND     lbReason = 18
+	lbReasonREASON_MAX                 lbReason = 19
 )
 
 type lbRefused struct {
@@ -194,6 +196,20 @@ type lbRefused struct {
 	NotAllowed    uint64
 	Limited       uint64
 	SourceLimited uint64
+}
+
+type lbRouteValue struct {
+	_        structs.HostLayout
+	Hops     uint32
+	Reserved uint32
+	Hop      [32]struct {
+		_        structs.HostLayout
+		Source   [2]uint64
+		Mask     [2]uint64
+		Ifindex  uint32
+		Rule     uint16
+		Reserved uint16
+	}
 }
 
 type lbRule struct {
@@ -269,6 +285,7 @@ const (
 	lbMapL4lbRanges      = "l4lb_ranges"
 	lbMapL4lbReasons     = "l4lb_reasons"
 	lbMapL4lbRefused     = "l4lb_refused"
+	lbMapL4lbRoutes      = "l4lb_routes"
 	lbMapL4lbRules       = "l4lb_rules"
 	lbMapL4lbSignals     = "l4lb_signals"
 	lbMapL4lbSources     = "l4lb_sources"
@@ -358,6 +375,7 @@ type lbMapSpecs struct {
 	L4lbRanges    *ebpf.MapSpec `ebpf:"l4lb_ranges"`
 	L4lbReasons   *ebpf.MapSpec `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.MapSpec `ebpf:"l4lb_refused"`
+	L4lbRoutes    *ebpf.MapSpec `ebpf:"l4lb_routes"`
 	L4lbRules     *ebpf.MapSpec `ebpf:"l4lb_rules"`
 	L4lbSignals   *ebpf.MapSpec `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
@@ -423,6 +441,7 @@ type lbMaps struct {
 	L4lbRanges    *ebpf.Map `ebpf:"l4lb_ranges"`
 	L4lbReasons   *ebpf.Map `ebpf:"l4lb_reasons"`
 	L4lbRefused   *ebpf.Map `ebpf:"l4lb_refused"`
+	L4lbRoutes    *ebpf.Map `ebpf:"l4lb_routes"`
 	L4lbRules     *ebpf.Map `ebpf:"l4lb_rules"`
 	L4lbSignals   *ebpf.Map `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
@@ -447,6 +466,7 @@ func (m *lbMaps) Close() error {
 		m.L4lbRanges,
 		m.L4lbReasons,
 		m.L4lbRefused,
+		m.L4lbRoutes,
 		m.L4lbRules,
 		m.L4lbSignals,
 		m.L4lbSources,

@@ -34,6 +34,9 @@ var reasonNames = [ReasonMax]string{
 	lbReasonREASON_SOURCE_NOT_ALLOWED:  "SOURCE_NOT_ALLOWED",
 	lbReasonREASON_RATE_LIMITED:        "RATE_LIMITED",
 	lbReasonREASON_SOURCE_RATE_LIMITED: "SOURCE_RATE_LIMITED",
+
+	lbReasonREASON_TTL_EXPIRED:     "TTL_EXPIRED",
+	lbReasonREASON_SENT_BY_BACKEND: "SENT_BY_BACKEND",
 }
 
 // String is the metric label; "" for packets that were forwarded or are not ours.

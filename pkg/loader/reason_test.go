@@ -79,6 +79,16 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		forgetFlows(d)
 		return webFrame(t), VerdictDrop
 	},
+	lbReasonREASON_TTL_EXPIRED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		addRoutes(t, d, outside()...)
+		return tcp(t, ap(testutil.Client4, 4000), ap(testutil.Outside4, 80), testutil.TTL(1)), VerdictPass
+	},
+	lbReasonREASON_SENT_BY_BACKEND: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		addRoutes(t, d, outside()...)
+		newFlowsGoTo(t, d, memberA)
+		back := testutil.MACs(testutil.BackendAMAC, testutil.GatewayMAC)
+		return tcp(t, ap(testutil.Client4, 4000), ap(testutil.Outside4, 80), back), VerdictPass
+	},
 }
 
 func webFrame(t *testing.T) frame {
@@ -142,7 +152,7 @@ func TestReasonsAndFlowEventsAreNamedAsInC(t *testing.T) {
 	if len(reasons) != int(ReasonMax)+1 || len(flowEvents) != int(FlowEventMax)+1 {
 		t.Errorf("%d reasons and %d flow events in C", len(reasons)-1, len(flowEvents)-1)
 	}
-	if Reason(ReasonMax).String() != "REASON_17" || FlowEvent(FlowEventMax).String() != "event_6" {
+	if Reason(ReasonMax).String() != "REASON_19" || FlowEvent(FlowEventMax).String() != "event_6" {
 		t.Errorf("beyond the end: %s, %s", ReasonMax, FlowEventMax)
 	}
 }

@@ -111,6 +111,8 @@ type Rule struct {
 	Affinity            Affinity
 	Kind                FlowKind // FlowPorts, or a PER_SESSION kind
 	GlobalAccess        bool
+	// Routed makes it the next hop of routes: its packets take a hop.
+	Routed bool
 	// SourceFilter and RateLimited have the program look at the rule's
 	// Admission.
 	SourceFilter, RateLimited bool
@@ -121,6 +123,7 @@ type Rule struct {
 // RULE_ of bpf/include/types.h.
 const (
 	ruleGlobalAccess = 1 << 0
+	ruleRouted       = 1 << 1
 	ruleSourceFilter = 1 << 2
 	ruleRateLimited  = 1 << 3
 	ruleSignals      = 1 << 7
@@ -140,7 +143,8 @@ func (d *Datapath) SetRule(id uint32, r Rule) error {
 		StatSlot: r.StatSlot, Affinity: uint8(r.Affinity), Kind: uint8(r.Kind),
 	}
 	for flag, set := range map[uint8]bool{
-		ruleGlobalAccess: r.GlobalAccess, ruleSourceFilter: r.SourceFilter, ruleRateLimited: r.RateLimited,
+		ruleGlobalAccess: r.GlobalAccess, ruleRouted: r.Routed,
+		ruleSourceFilter: r.SourceFilter, ruleRateLimited: r.RateLimited,
 		ruleSignals: r.Signals,
 	} {
 		if set {
@@ -157,7 +161,7 @@ func (d *Datapath) Rule(id uint32) Rule {
 	return Rule{
 		Service: r.Service, Epoch: r.Epoch, ServiceEpoch: r.ServiceEpoch, StatSlot: r.StatSlot,
 		IdleTicks: r.Idle, Affinity: Affinity(r.Affinity), Kind: FlowKind(r.Kind),
-		GlobalAccess: r.Flags&ruleGlobalAccess != 0,
+		GlobalAccess: r.Flags&ruleGlobalAccess != 0, Routed: r.Flags&ruleRouted != 0,
 		SourceFilter: r.Flags&ruleSourceFilter != 0, RateLimited: r.Flags&ruleRateLimited != 0,
 		Signals: r.Flags&ruleSignals != 0,
 	}

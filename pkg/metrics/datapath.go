@@ -9,7 +9,7 @@ const noReason = "NONE"
 // a reason that it does not know.
 func verdictOf(r loader.Reason) string {
 	switch r.String() {
-	case "", "MALFORMED", "ICMP_ERROR", "EXTENSION_HEADER":
+	case "", "MALFORMED", "ICMP_ERROR", "EXTENSION_HEADER", "TTL_EXPIRED", "SENT_BY_BACKEND":
 		return "pass"
 	case "ARP_REPLY", "ND_REPLY", "ECHO_REPLY":
 		return "answer"

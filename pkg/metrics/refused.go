@@ -13,11 +13,17 @@ func (c *Collector) collectRefused(s sink, snapshot *controller.Snapshot) {
 		if !r.Rule.Admission.Asks() {
 			continue
 		}
-		n, err := c.opts.Counters.Refused(r.ID)
-		if c.failure(err) {
-			continue
+		ids := []uint32{r.ID}
+		if r.RoutedID != 0 {
+			ids = append(ids, r.RoutedID)
 		}
-		c.refused.add(r.ID, r.Rule.Name, counts{n.NotAllowed, n.Limited, n.SourceLimited})
+		for _, id := range ids {
+			n, err := c.opts.Counters.Refused(id)
+			if c.failure(err) {
+				continue
+			}
+			c.refused.add(id, r.Rule.Name, counts{n.NotAllowed, n.Limited, n.SourceLimited})
+		}
 	}
 	c.refused.end()
 	for rule, n := range c.refused.totals {

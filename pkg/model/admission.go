@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"l4lb/pkg/lb"
@@ -19,14 +20,20 @@ type sourceKey struct {
 	prefix netip.Prefix
 }
 
+// routedName is whose rates are those of a rule's routes.
+func routedName(rule string) string { return rule + " routed" }
+
 // admit decides whether a rule takes a new flow: a reason to drop it, or "". A
 // rule that has used up its rate takes nothing from its sources.
-func (m *Model) admit(p *Packet, rule *lb.ForwardingRule, now time.Time) string {
-	a := &rule.Admission
+func (m *Model) admit(p *Packet, rule *lb.ForwardingRule, routed bool, now time.Time) string {
+	a, name := &rule.Admission, rule.Name
+	if routed {
+		name = routedName(name)
+	}
 	if !a.Allows(p.Src) {
 		return ReasonSourceNotAllowed
 	}
-	own := fill(m.rates, rule.Name, a.Flows, now)
+	own := fill(m.rates, name, a.Flows, now)
 	if own != nil && own.level < 1000 {
 		return ReasonRateLimited
 	}
@@ -35,7 +42,7 @@ func (m *Model) admit(p *Packet, rule *lb.ForwardingRule, now time.Time) string 
 		if err != nil {
 			panic(err) // a length that configuration does not let in
 		}
-		source := fill(m.sourceRates, sourceKey{rule.Name, prefix}, a.SourceFlows, now)
+		source := fill(m.sourceRates, sourceKey{name, prefix}, a.SourceFlows, now)
 		if source.level < 1000 {
 			return ReasonSourceRateLimited
 		}
@@ -63,22 +70,28 @@ func fill[K comparable](buckets map[K]*bucket, key K, r lb.FlowRate, now time.Ti
 	return b
 }
 
-// renewRates empties what was counted by limits that have changed.
+// renewRates empties what was counted by limits that have changed, and for next
+// hops that are none any more.
 func (m *Model) renewRates(old *lb.Config) {
 	for i := range old.Rules {
 		was := &old.Rules[i]
 		is := m.cfg.Rule(was.Name)
-		if is == nil || is.Admission.Flows != was.Admission.Flows {
-			delete(m.rates, was.Name)
-		}
-		if is != nil && is.Admission.SourceFlows == was.Admission.SourceFlows &&
-			is.Admission.SourcePrefix == was.Admission.SourcePrefix && is.Address.Addr().Is4() == was.Address.Addr().Is4() {
-			continue
-		}
-		for key := range m.sourceRates {
-			if key.rule == was.Name {
-				delete(m.sourceRates, key)
-			}
+		flows := is == nil || is.Admission.Flows != was.Admission.Flows
+		sources := is == nil || is.Admission.SourceFlows != was.Admission.SourceFlows ||
+			is.Admission.SourcePrefix != was.Admission.SourcePrefix || is.Address.Addr().Is4() != was.Address.Addr().Is4()
+		m.forgetRates(was.Name, flows, sources)
+		none := !slices.Contains(m.cfg.NextHops(), was.Name)
+		m.forgetRates(routedName(was.Name), flows || none, sources || none)
+	}
+}
+
+func (m *Model) forgetRates(name string, flows, sources bool) {
+	if flows {
+		delete(m.rates, name)
+	}
+	for key := range m.sourceRates {
+		if sources && key.rule == name {
+			delete(m.sourceRates, key)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type entry struct {
 	unit   *unit
 	member *member
 	rule   string // which made it
+	routed bool   // by way of a route
 	zone   string // of the client, then
 	// persistent: on an unhealthy backend it stays by default (semantics.md
 	// 1.8).
@@ -41,27 +42,36 @@ type entry struct {
 func (m *Model) Handle(p *Packet, now time.Time) Result {
 	m.pass(now)
 	rule, ours := m.match(p)
-	switch {
-	case !ours:
-		return Result{Verdict: Pass, Flow: FlowNone}
-	case p.isICMPError():
-		if about := p.concerns(); about != nil {
-			return m.relay(about, now)
+	if !ours {
+		rule = m.route(p)
+	}
+	if p.isICMPError() {
+		about := p.concerns()
+		if about != nil {
+			if next, routed := m.nextHop(about); next != nil || ours {
+				return m.relay(about, next, routed, now)
+			}
 		}
-		return Result{Verdict: Pass, Reason: ReasonICMPError, Flow: FlowNone}
-	case p.isEchoRequest() && rule == nil:
+		if ours {
+			return Result{Verdict: Pass, Reason: ReasonICMPError, Flow: FlowNone}
+		}
+	}
+	switch {
+	case !ours && rule == nil:
+		return Result{Verdict: Pass, Flow: FlowNone}
+	case ours && rule == nil && p.isEchoRequest():
 		return Result{Verdict: Answer, Reason: ReasonEchoReply, Flow: FlowNone}
 	}
-	if e := m.connection(p, rule, now); e != nil {
+	if e := m.connection(p, rule, !ours, now); e != nil {
 		e.last = now
-		return e.result(e.rule)
+		return e.result(p, e.rule, e.routed)
 	}
 	if rule == nil {
 		return unwanted(p)
 	}
 	if p.opens() {
-		if reason := m.admit(p, rule, now); reason != "" {
-			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
+		if reason := m.admit(p, rule, !ours, now); reason != "" {
+			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Routed: !ours, Flow: FlowNone}
 		}
 		if p.Fragment == Whole && m.unitOf(rule).coarse() {
 			delete(m.connections, connectionOf(p)) // one that another rule made
@@ -69,24 +79,33 @@ func (m *Model) Handle(p *Packet, now time.Time) Result {
 	}
 	if e := m.session(p, rule, now); e != nil {
 		e.last = now
-		return e.result(rule.Name)
+		return e.result(p, rule.Name, !ours)
 	}
 	if !p.opens() {
-		if reason := m.admit(p, rule, now); reason != "" {
-			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Flow: FlowNone}
+		if reason := m.admit(p, rule, !ours, now); reason != "" {
+			return Result{Verdict: Drop, Reason: reason, Rule: rule.Name, Routed: !ours, Flow: FlowNone}
 		}
 	}
-	return m.begin(p, rule, m.unitOf(rule), now)
+	return m.begin(p, rule, !ours, m.unitOf(rule), now)
+}
+
+// nextHop is the rule that takes a packet, as it is ours or by a route.
+func (m *Model) nextHop(p *Packet) (rule *lb.ForwardingRule, routed bool) {
+	rule, ours := m.match(p)
+	if ours {
+		return rule, false
+	}
+	return m.route(p), true
 }
 
 // connection finds the entry of a packet's connection, whatever rule made it. Of
 // the fragments between two hosts each follows its own rule's only.
-func (m *Model) connection(p *Packet, rule *lb.ForwardingRule, now time.Time) *entry {
+func (m *Model) connection(p *Packet, rule *lb.ForwardingRule, routed bool, now time.Time) *entry {
 	e := m.connections[connectionOf(p)]
 	if e == nil || p.opens() || !m.inTime(e, now) {
 		return nil
 	}
-	if p.Fragment != Whole && (rule == nil || e.rule != rule.Name) {
+	if p.Fragment != Whole && (rule == nil || e.rule != rule.Name || e.routed != routed) {
 		return nil
 	}
 	return e
@@ -108,25 +127,24 @@ func (m *Model) session(p *Packet, rule *lb.ForwardingRule, now time.Time) *entr
 
 // relay sends an ICMP error where the packet that it concerns would go, which
 // leaves no trace of it.
-func (m *Model) relay(about *Packet, now time.Time) Result {
-	rule, _ := m.match(about)
-	if e := m.connection(about, rule, now); e != nil {
-		return e.result(e.rule)
+func (m *Model) relay(about *Packet, rule *lb.ForwardingRule, routed bool, now time.Time) Result {
+	if e := m.connection(about, rule, routed, now); e != nil {
+		return e.result(about, e.rule, e.routed)
 	}
 	if rule == nil {
 		return unwanted(about)
 	}
 	if !rule.Admission.Allows(about.Src) {
-		return Result{Verdict: Drop, Reason: ReasonSourceNotAllowed, Rule: rule.Name, Flow: FlowNone}
+		return Result{Verdict: Drop, Reason: ReasonSourceNotAllowed, Rule: rule.Name, Routed: routed, Flow: FlowNone}
 	}
 	if e := m.session(about, rule, now); e != nil {
-		return e.result(rule.Name)
+		return e.result(about, rule.Name, routed)
 	}
-	e, dropped := m.selectFor(about, rule, m.unitOf(rule), now)
+	e, dropped := m.selectFor(about, rule, routed, m.unitOf(rule), now)
 	if e == nil {
 		return dropped
 	}
-	r := e.result(rule.Name)
+	r := e.result(about, rule.Name, routed)
 	r.Flow = FlowNone
 	return r
 }
@@ -141,30 +159,33 @@ func unwanted(p *Packet) Result {
 }
 
 // begin selects a backend and remembers it: steps 2 to 4 of semantics.md 1.1.
-func (m *Model) begin(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time) Result {
-	e, dropped := m.selectFor(p, rule, u, now)
+func (m *Model) begin(p *Packet, rule *lb.ForwardingRule, routed bool, u *unit, now time.Time) Result {
+	e, dropped := m.selectFor(p, rule, routed, u, now)
 	if e == nil {
 		return dropped
+	}
+	r := e.result(p, rule.Name, routed)
+	if r.Flow = FlowNew; r.Verdict == Pass {
+		r.Flow = FlowNone // and it is not remembered
+		return r
 	}
 	if !u.coarse() {
 		m.connections[connectionOf(p)] = e
 	} else {
 		m.sessions[u.sessionOf(p)] = e
 	}
-	r := e.result(rule.Name)
-	r.Flow = FlowNew
 	return r
 }
 
 // selectFor selects a backend: the entry that the packet would get, or nil and why
 // there is none.
-func (m *Model) selectFor(p *Packet, rule *lb.ForwardingRule, u *unit, now time.Time) (*entry, Result) {
+func (m *Model) selectFor(p *Packet, rule *lb.ForwardingRule, routed bool, u *unit, now time.Time) (*entry, Result) {
 	client := m.cfg.Clients.Classify(p.Src)
 	zone := ""
 	if client.Compatible() {
 		zone = client.Zone
 	}
-	dropped := Result{Verdict: Drop, Rule: rule.Name, Flow: FlowNone, ClientZone: zone}
+	dropped := Result{Verdict: Drop, Rule: rule.Name, Routed: routed, Flow: FlowNone, ClientZone: zone}
 	if client.Class == lb.ClientOtherRegion && !rule.AllowGlobalAccess {
 		dropped.Reason = ReasonOtherRegion
 		return nil, dropped
@@ -175,18 +196,25 @@ func (m *Model) selectFor(p *Packet, rule *lb.ForwardingRule, u *unit, now time.
 		return nil, dropped
 	}
 	e := &entry{
-		unit: u, member: b, rule: rule.Name, zone: zone, last: now,
+		unit: u, member: b, rule: rule.Name, routed: routed, zone: zone, last: now,
 		persistent: !u.coarse() && (p.Protocol == protoTCP || p.Protocol == protoSCTP),
 	}
 	e.onPurpose = !m.usable(e)
 	return e, dropped
 }
 
-func (e *entry) result(rule string) Result {
-	return Result{
-		Verdict: Forward, Rule: rule, Service: e.unit.Name, Backend: e.member.Instance, Addr: e.member.Addr,
+// result is that of a packet which the entry's backend gets by a rule.
+func (e *entry) result(p *Packet, rule string, routed bool) Result {
+	r := Result{
+		Verdict: Forward, Rule: rule, Routed: routed, Service: e.unit.Name, Backend: e.member.Instance, Addr: e.member.Addr,
 		Flow: FlowHit, ClientZone: e.zone,
 	}
+	if routed {
+		if reason := stays(p, e.member); reason != "" {
+			r.Verdict, r.Reason = Pass, reason
+		}
+	}
+	return r
 }
 
 // inTime reports whether the entry was not idle too long (semantics.md 1.7).

@@ -15,6 +15,8 @@
 //   - A connection belongs to the rule that it was made by. A rule that is added
 //     later, however specific, takes new connections. A rule that goes, or gets
 //     another address, protocol or service or a port less, ends its connections.
+//   - So does a connection by a route: a route that is added later takes new
+//     connections, one that goes or takes less ends those of its next hop.
 //   - PER_SESSION entries with a coarse key belong to the service, whose rules
 //     share them. They end with the service, or when its key changes meaning.
 //   - A rule's source ranges and rates concern new connections: a SYN, and what
@@ -42,6 +44,7 @@ type Model struct {
 	units     map[unitKey]*unit
 	drained   map[drainKey]bool // by hand
 	reachable map[netip.Addr]bool
+	subnets   []netip.Prefix // of the gateway
 
 	connections map[connectionKey]*entry
 	sessions    map[sessionKey]*entry

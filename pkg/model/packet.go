@@ -24,6 +24,10 @@ type Packet struct {
 	// Quoted is the packet that an ICMP error is about, as it was sent; nil
 	// where the error does not hold enough of it.
 	Quoted *Packet
+	TTL    uint8 // or hop limit
+	// Sender is the backend that sent the frame, if one did.
+	Sender    netip.Addr
+	Interface string // that the frame came in at
 }
 
 // Fragment says which piece of a datagram a packet is.
@@ -86,7 +90,10 @@ func (p *Packet) concerns() *Packet {
 	if p.Fragment != Whole || !relayed || q == nil || q.Src != p.Dst {
 		return nil
 	}
-	about := &Packet{Src: q.Dst, Dst: q.Src, Protocol: q.Protocol, SrcPort: q.DstPort, DstPort: q.SrcPort}
+	about := &Packet{
+		Src: q.Dst, Dst: q.Src, Protocol: q.Protocol, SrcPort: q.DstPort, DstPort: q.SrcPort,
+		TTL: p.TTL, Sender: p.Sender, Interface: p.Interface, // those of the error, which is what goes there
+	}
 	if q.Fragment == LaterFragment {
 		about.Fragment = LaterFragment
 	}
@@ -128,6 +135,9 @@ const (
 	ReasonSourceNotAllowed  = "SOURCE_NOT_ALLOWED"
 	ReasonRateLimited       = "RATE_LIMITED"
 	ReasonSourceRateLimited = "SOURCE_RATE_LIMITED"
+
+	ReasonTTLExpired    = "TTL_EXPIRED"
+	ReasonSentByBackend = "SENT_BY_BACKEND"
 )
 
 // Result is what was decided about a packet; fields are empty where the packet
@@ -136,6 +146,7 @@ type Result struct {
 	Verdict Verdict
 	Reason  string
 	Rule    string // forwarding rule
+	Routed  bool   // by way of a route: forwarded, the packet takes a hop
 	Service string // backend service
 	Backend string // instance
 	Addr    netip.Addr

@@ -68,9 +68,10 @@ func (m *Model) endByRules(old *lb.Config) {
 		was := &old.Rules[i]
 		is := m.cfg.Rule(was.Name)
 		if is == nil || takesLess(was, is) {
-			m.end(func(e *entry) bool { return e.rule == was.Name && !e.unit.coarse() })
+			m.end(func(e *entry) bool { return e.rule == was.Name && !e.routed && !e.unit.coarse() })
 		}
 	}
+	m.endByRoutes(old)
 	for i := range old.Services {
 		was := &unit{Service: old.Services[i]}
 		is := m.cfg.Service(was.Name)

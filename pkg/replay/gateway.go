@@ -132,6 +132,13 @@ func (g *gateway) setConfig(cfg *lb.Config) error {
 	if err := g.engine.SetConfig(cfg, g.now); err != nil {
 		return fmt.Errorf("apply configuration: %w", err)
 	}
+	// A capture has one interface, which is every one of the gateway's. It does
+	// not know the gateway's own addresses.
+	host := controller.Host{Interfaces: map[string]uint32{}}
+	for _, name := range cfg.Gateway.Interfaces {
+		host.Interfaces[name] = loader.TestIfIndex
+	}
+	g.engine.SetHost(host)
 	g.cfg, g.clientZones = cfg, map[netip.Addr]string{}
 	for i := range cfg.Services {
 		for _, b := range cfg.Backends(&cfg.Services[i]) {

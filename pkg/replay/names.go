@@ -13,7 +13,11 @@ type ruleName struct{ name, service string }
 func (n *names) read(s *controller.Snapshot) {
 	n.rules, n.backends = map[uint32]ruleName{}, map[uint32]string{}
 	for i := range s.Rules {
-		n.rules[s.Rules[i].ID] = ruleName{name: s.Rules[i].Rule.Name, service: s.Rules[i].Rule.Service}
+		name := ruleName{name: s.Rules[i].Rule.Name, service: s.Rules[i].Rule.Service}
+		n.rules[s.Rules[i].ID] = name
+		if id := s.Rules[i].RoutedID; id != 0 {
+			n.rules[id] = name
+		}
 	}
 	for i := range s.Services {
 		for j := range s.Services[i].Members {

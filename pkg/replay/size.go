@@ -37,7 +37,7 @@ func datapathOptions(configs []*lb.Config, captureSize int64) loader.Options {
 		for i := range cfg.Services {
 			o.Members += uint32(len(cfg.Backends(&cfg.Services[i])))
 		}
-		o.Rules += uint32(len(cfg.Rules))
+		o.Rules += uint32(len(cfg.Rules) + len(cfg.NextHops()))
 		o.Frontends = max(o.Frontends, uint32(records/2))
 		o.ZoneNodes = max(o.ZoneNodes, zoneNodes(&cfg.Clients))
 		// Backends of both address families make two of a service.

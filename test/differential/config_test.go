@@ -22,6 +22,9 @@ func newConfig(r random) *lb.Config {
 	for range 4 + r.IntN(8) {
 		addRule(r, cfg)
 	}
+	for range r.IntN(4) {
+		addRoute(r, cfg)
+	}
 	return cfg
 }
 

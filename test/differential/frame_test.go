@@ -15,7 +15,11 @@ var (
 // faster than a general builder; a million packets want it.
 func frame(buf []byte, p *model.Packet, s shape) []byte {
 	b := append(buf[:0], gatewayMAC[:]...)
-	b = append(b, clientMAC[:]...)
+	sender := clientMAC
+	if p.Sender.IsValid() {
+		sender = macOf(p.Sender)
+	}
+	b = append(b, sender[:]...)
 	for i := range s.tags {
 		kind := []uint16{0x8100, 0x88a8}[(s.tags-1-i)&1]
 		b = binary.BigEndian.AppendUint16(b, kind)
@@ -38,7 +42,7 @@ func appendIPv4(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	src, dst := p.Src.As4(), p.Dst.As4()
 	b = append(b, 0x40|byte(header/4), 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(header+len(payload)))
-	b = append(b, 0, 1, 0, 0, 61, p.Protocol, 0, 0)
+	b = append(b, 0, 1, 0, 0, p.TTL, p.Protocol, 0, 0)
 	binary.BigEndian.PutUint16(b[at+6:], fragmentField(p, s)>>3|fragmentField(p, s)<<13)
 	b = append(append(b, src[:]...), dst[:]...)
 	if s.options {
@@ -64,7 +68,7 @@ func appendIPv6(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	src, dst := p.Src.As16(), p.Dst.As16()
 	b = append(b, 0x60, 0, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(ext)+len(payload)))
-	b = append(b, next, 61)
+	b = append(b, next, p.TTL)
 	b = append(append(b, src[:]...), dst[:]...)
 	return append(append(b, ext...), payload...)
 }
@@ -175,7 +179,7 @@ func echoReply(p *model.Packet, s shape) []byte {
 		reply.ICMPType = 129
 	}
 	b := frame(nil, &reply, s)
-	copy(b, clientMAC[:])
+	copy(b, b[6:12]) // to whom sent it
 	copy(b[6:], gatewayMAC[:])
 	ip := 14 + 4*int(s.tags)
 	if p.Dst.Is6() {

@@ -10,7 +10,7 @@ import (
 func reload(r random, old *lb.Config) *lb.Config {
 	cfg := cloneConfig(old)
 	for range r.IntN(4) { // none at times: a reload that changes nothing
-		switch r.IntN(10) {
+		switch r.IntN(11) {
 		case 0, 1:
 			changeEndpoint(r, cfg)
 		case 2:
@@ -25,8 +25,11 @@ func reload(r random, old *lb.Config) *lb.Config {
 			changeRules(r, cfg)
 		case 9:
 			mapClients(r, cfg)
+		case 10:
+			changeRoutes(r, cfg)
 		}
 	}
+	dropRoutes(cfg)
 	return cfg
 }
 
@@ -42,6 +45,7 @@ func cloneConfig(old *lb.Config) *lb.Config {
 		cfg.Services[i].Backends = slices.Clone(old.Services[i].Backends)
 	}
 	cfg.Rules = slices.Clone(old.Rules)
+	cfg.Routes = slices.Clone(old.Routes)
 	return &cfg
 }
 

@@ -45,7 +45,7 @@ func weight(steps []step) int {
 		n += len(s.events)
 		for _, e := range s.events {
 			if e.config != nil {
-				n += len(e.config.Services) + len(e.config.Rules)
+				n += len(e.config.Services) + len(e.config.Rules) + len(e.config.Routes)
 				for _, g := range e.config.Groups {
 					n += 1 + len(g.Endpoints)
 				}
@@ -82,6 +82,7 @@ func shrinkConfigs(steps *[]step, try func([]step) bool) {
 				if e.config != nil {
 					cfg := cloneConfig(e.config)
 					take(cfg)
+					dropRoutes(cfg)
 					shorter[i].events[k].config = cfg
 				}
 			}
@@ -99,6 +100,11 @@ func shrinkConfigs(steps *[]step, try func([]step) bool) {
 	for _, name := range namesIn(*steps, func(c *lb.Config) []lb.ForwardingRule { return c.Rules }, func(r lb.ForwardingRule) string { return r.Name }) {
 		without(func(c *lb.Config) {
 			c.Rules = slices.DeleteFunc(c.Rules, func(r lb.ForwardingRule) bool { return r.Name == name })
+		})
+	}
+	for _, name := range namesIn(*steps, func(c *lb.Config) []lb.Route { return c.Routes }, func(t lb.Route) string { return t.Name }) {
+		without(func(c *lb.Config) {
+			c.Routes = slices.DeleteFunc(c.Routes, func(t lb.Route) bool { return t.Name == name })
 		})
 	}
 	for _, name := range namesIn(*steps, func(c *lb.Config) []lb.Group { return c.Groups }, func(g lb.Group) string { return g.Name }) {

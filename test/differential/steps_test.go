@@ -96,7 +96,10 @@ func describePacket(p *model.Packet) string {
 	if p.Quoted != nil {
 		name += " about " + describePacket(p.Quoted)
 	}
-	return fmt.Sprintf("%s > %s %s", src, dst, name)
+	if p.Sender.IsValid() {
+		name += " from " + p.Sender.String()
+	}
+	return fmt.Sprintf("%s > %s %s ttl %d", src, dst, name, p.TTL)
 }
 
 func (e event) String() string {
@@ -134,6 +137,9 @@ func describeConfig(c *lb.Config) string {
 		fmt.Fprintf(&b, "       service %s %s %s %s %s idle %v drain %v check %q zonal %+v failover %+v backends %v\n",
 			s.Name, s.Affinity, s.Tracking.Mode, s.Tracking.Persistence, s.LocalityLbPolicy, s.Tracking.IdleTimeout,
 			s.DrainTimeout, s.HealthCheck, s.Zonal, pointee(s.Failover), s.Backends)
+	}
+	for _, t := range c.Routes {
+		fmt.Fprintf(&b, "       route %s %s priority %d from %v %v -> %s\n", t.Name, t.Dest, t.Priority, t.Sources, t.Interfaces, t.Rule)
 	}
 	for _, r := range c.Rules {
 		fmt.Fprintf(&b, "       rule %s %s %s ports %v all %v -> %s global %v admission %+v\n",

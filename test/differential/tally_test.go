@@ -29,6 +29,9 @@ func (t *tally) count(r *model.Result) {
 		what = string(r.Flow)
 	}
 	t.seen[what]++
+	if r.Routed && r.Verdict == model.Forward {
+		t.seen["routed"]++
+	}
 }
 
 func (t *tally) add(o tally) {
@@ -57,9 +60,12 @@ func (t tally) check(tb testing.TB) {
 	if t.packets < 150_000 {
 		return
 	}
+	if t.seen[model.ReasonSentByBackend] == 0 {
+		tb.Error("no packet came back from its backend")
+	}
 	for _, what := range []string{
 		"PASS", string(model.Forward), string(model.FlowHit), string(model.FlowNew), model.ReasonFragment, model.ReasonICMPError,
-		model.ReasonEchoReply, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion,
+		model.ReasonEchoReply, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion, model.ReasonTTLExpired, "routed",
 		model.ReasonSourceNotAllowed, model.ReasonRateLimited, model.ReasonSourceRateLimited,
 	} {
 		if t.seen[what]*1000 < t.packets {

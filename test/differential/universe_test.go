@@ -38,6 +38,19 @@ var (
 		netip.MustParseAddr("2001:db8:f::10"), netip.MustParseAddr("2001:db8:f:0:1::5"), netip.MustParseAddr("2001:db8:f:0:1::77"),
 		netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("2001:db8:e::9"),
 	}
+	// destinations are what routes are for, and what is sent that way: some
+	// of it into a subnet of the gateway, and to a group.
+	destinations = []netip.Prefix{
+		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.8/29"), netip.MustParsePrefix("203.0.0.0/16"),
+		netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("2001:db8:e::/48"), netip.MustParsePrefix("::/0"),
+	}
+	subnets = []netip.Prefix{netip.MustParsePrefix("203.0.113.192/26"), netip.MustParsePrefix("2001:db8:e:ff::/64")}
+	beyond  = []netip.Addr{
+		netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("203.0.113.77"), netip.MustParseAddr("203.0.113.200"),
+		netip.MustParseAddr("203.0.7.7"), netip.MustParseAddr("198.51.100.77"), netip.MustParseAddr("224.0.0.5"),
+		netip.MustParseAddr("2001:db8:e::9"), netip.MustParseAddr("2001:db8:e:ff::9"), netip.MustParseAddr("2001:db8:d::9"),
+		netip.MustParseAddr("ff02::5"),
+	}
 	// clientRanges are prefixes, nested ones among them, that a configuration
 	// may put in a zone, make incompatible, or leave out.
 	clientRanges = []netip.Prefix{
@@ -162,6 +175,13 @@ func (t *traffic) next(cfg *lb.Config) step {
 	if t.oneIn(25) {
 		p = t.aboutIt(p)
 	}
+	p.TTL, p.Sender, p.Interface = 61, netip.Addr{}, here
+	if t.oneIn(16) {
+		p.TTL = uint8(t.IntN(3))
+	}
+	if t.oneIn(16) {
+		p.Sender = choose(t.random, addresses(instanceName(t.IntN(groupCount), t.IntN(groupCapacity)))...)
+	}
 	s := shape{payload: uint8(t.IntN(24)), quoteOptions: t.oneIn(4)}
 	if t.oneIn(8) {
 		s.tags = uint8(1 + t.IntN(2))
@@ -201,7 +221,10 @@ func routerOf(client netip.Addr) netip.Addr { return client.Next() }
 func (t *traffic) fresh(cfg *lb.Config) model.Packet {
 	p := model.Packet{Protocol: choose[uint8](t.random, 6, 6, 6, 17, 17, 1, 132, 50, 47), Dst: choose(t.random, targets...)}
 	p.DstPort = choose(t.random, ports...)
-	if len(cfg.Rules) > 0 && !t.oneIn(12) {
+	switch {
+	case len(cfg.Routes) > 0 && t.oneIn(4):
+		p.Dst = choose(t.random, beyond...)
+	case len(cfg.Rules) > 0 && !t.oneIn(12):
 		t.aim(&p, &cfg.Rules[t.IntN(len(cfg.Rules))])
 	}
 	p.Src = choose(t.random, t.clients...)

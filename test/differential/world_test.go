@@ -34,6 +34,7 @@ type world struct {
 // names says what the program's ids stand for.
 type names struct {
 	rules, zones map[uint32]string
+	routed       map[uint32]bool // uses of rules as next hops
 	members      map[uint32]backendName
 }
 
@@ -57,7 +58,10 @@ func newWorld(flowSeed uint64) (*world, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &world{now: epoch, config: &lb.Config{}, model: model.New(), d: d, e: e, links: map[netip.Addr]controller.Link{}}, nil
+	e.SetHost(controller.Host{Addresses: subnets, Interfaces: map[string]uint32{here: loader.TestIfIndex, elsewhere: 7}})
+	m := model.New()
+	m.SetHost(subnets)
+	return &world{now: epoch, config: &lb.Config{}, model: m, d: d, e: e, links: map[netip.Addr]controller.Link{}}, nil
 }
 
 // pass lets time pass for both. The engine is woken when it asked for it.
@@ -84,9 +88,12 @@ func (w *world) reconcile() (err error) {
 }
 
 func namesOf(s *controller.Snapshot) names {
-	n := names{map[uint32]string{0: ""}, map[uint32]string{0: ""}, map[uint32]backendName{0: {}}}
+	n := names{map[uint32]string{0: ""}, map[uint32]string{0: ""}, map[uint32]bool{}, map[uint32]backendName{0: {}}}
 	for _, r := range s.Rules {
 		n.rules[r.ID] = r.Rule.Name
+		if r.RoutedID != 0 {
+			n.rules[r.RoutedID], n.routed[r.RoutedID] = r.Rule.Name, true
+		}
 	}
 	for _, z := range s.Zones {
 		n.zones[z.ID] = z.Name
@@ -169,12 +176,18 @@ func (w *world) applyDrain(ev *drainEvent) error {
 	return nil
 }
 
-// setLink makes a backend reachable or not. One whose address ends in an odd
-// byte is behind another interface.
-func (w *world) setLink(addr netip.Addr, usable bool) {
+// macOf is the link address of a backend.
+func macOf(addr netip.Addr) [6]byte {
 	mac := [6]byte{0x02, 0x4c}
 	bytes := addr.AsSlice()
 	copy(mac[2:], bytes[len(bytes)-4:])
+	return mac
+}
+
+// setLink makes a backend reachable or not. One whose address ends in an odd
+// byte is behind another interface.
+func (w *world) setLink(addr netip.Addr, usable bool) {
+	mac := macOf(addr)
 	l := controller.Link{DMAC: mac, SMAC: gatewayMAC, IfIndex: loader.TestIfIndex + uint32(mac[5]&1), Usable: usable}
 	w.links[addr] = l
 	w.model.SetReachable(addr, usable, w.now)
