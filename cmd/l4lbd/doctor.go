@@ -14,7 +14,7 @@ import (
 func newDoctorCommand(e *env) *cobra.Command {
 	var o output
 	var path, gateway string
-	var backend bool
+	var backend, router bool
 	var vips []string
 	var ports []uint
 	tunnel := choice{allowed: []string{string(lb.ForwardL2), string(lb.ForwardIPIP), string(lb.ForwardGUE), string(lb.ForwardGENEVE)}}
@@ -28,7 +28,7 @@ func newDoctorCommand(e *env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			var report *doctor.Report
 			if backend {
-				options, err := backendOptions(vips, gateway, ports, tunnel.value)
+				options, err := backendOptions(vips, router, gateway, ports, tunnel.value)
 				if err != nil {
 					return err
 				}
@@ -56,16 +56,17 @@ func newDoctorCommand(e *env) *cobra.Command {
 	f.StringSliceVar(&vips, "vip", nil, "with --backend, the VIP `IP` that it serves; may be repeated")
 	f.StringVar(&gateway, "gateway", "", "with --backend, the address `IP` of the gateway on its segment")
 	f.UintSliceVar(&ports, "port", nil, "with --backend, a `PORT` that its service listens on; may be repeated")
+	f.BoolVar(&router, "router", false, "with --backend, it passes packets on: the next hop of a route leads to it")
 	f.Var(&tunnel, "tunnel", "with --backend, the `KIND` of tunnel that packets come by: L2 for none, IPIP, GUE or GENEVE")
 	c.MarkFlagsMutuallyExclusive("config", "backend")
 	o.register(c)
 	return c
 }
 
-func backendOptions(vips []string, gateway string, ports []uint, tunnel string) (o doctor.BackendOptions, err error) {
-	o.Tunnel = lb.Forwarding(tunnel)
-	if len(vips) == 0 {
-		return o, usagef("name each VIP of the backend with --vip")
+func backendOptions(vips []string, router bool, gateway string, ports []uint, tunnel string) (o doctor.BackendOptions, err error) {
+	o.Tunnel, o.Router = lb.Forwarding(tunnel), router
+	if len(vips) == 0 && !router {
+		return o, usagef("name each VIP of the backend with --vip, or use --router for the next hop of a route")
 	}
 	for _, text := range vips {
 		vip, err := netip.ParseAddr(text)

@@ -12,9 +12,11 @@ import (
 	"l4lb/pkg/lb"
 )
 
-// BackendOptions say what a backend is to do. VIPs are required.
+// BackendOptions say what a backend is to do. It serves VIPs, or is a Router.
 type BackendOptions struct {
 	VIPs []netip.Addr
+	// Router: it is behind the next hop of a route, and passes packets on.
+	Router bool
 	// Gateway is the gateway's address towards the backend; not valid: the
 	// interface of the default route counts.
 	Gateway netip.Addr
@@ -32,7 +34,11 @@ type backend struct {
 	facing []*netlink.LinkAttrs
 	// missing are VIPs that this host does not have: reported once.
 	missing map[netip.Addr]bool
+	// devices are those of the kernel that unwrap tunnels.
+	devices []tunnelDevice
 }
+
+func (b *backend) tunnelled() bool { return b.Tunnel != "" && b.Tunnel != lb.ForwardL2 }
 
 // BackendChecks lists what is looked at on a backend.
 func BackendChecks() []Info { return infos(backendChecks()) }
@@ -42,9 +48,11 @@ func backendChecks() []check[*backend] {
 		{Info{"vipAddress", "each VIP is an address of this host, on lo and by itself"}, checkVIPAddress},
 		{Info{"arpIgnore", "arp_ignore: no answer to ARP for VIPs on lo"}, checkARPIgnore},
 		{Info{"arpAnnounce", "arp_announce: no VIP as sender of ARP requests"}, checkARPAnnounce},
+		{Info{"tunnel", "with --tunnel, what unwraps it: l4lbd decap or devices of the kernel"}, checkTunnel},
 		{Info{"backendReversePath", "rp_filter takes packets of clients by the interface that faces the gateway"}, checkBackendReversePath},
 		{Info{"answerRoute", "there is a way back from each VIP"}, checkAnswerRoute},
 		{Info{"listener", "something listens on each port, at the VIP or at every address"}, checkListening},
+		{Info{"forwarding", "with --router, whether the kernel passes packets on"}, checkRouter},
 		{Info{"firewall", "a reminder: rules of a firewall are not read"}, checkFirewall},
 	}
 }

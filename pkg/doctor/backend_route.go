@@ -56,6 +56,17 @@ func checkBackendReversePath(_ context.Context, b *backend) ([]Finding, error) {
 		}
 		out = append(out, reversePathFinding(l.Name, strings.Join(elsewhere, " and ")))
 	}
+	for _, d := range b.devices {
+		value, err := effective(d.attrs.Name, "rp_filter")
+		if err != nil {
+			return out, err
+		}
+		if value == 1 {
+			f := reversePathFinding(d.attrs.Name, "clients")
+			f.Why = "what comes out of the tunnel is dropped without a trace: no answer leaves by it"
+			out = append(out, f)
+		}
+	}
 	return unlessFound(out, well("", "no packet is dropped")), nil
 }
 

@@ -55,6 +55,7 @@ func gatewayChecks() []check[*gateway] {
 		{Info{"probePath", "the way of probes: source address, rules before it, sysctls it needs"}, checkProbePath},
 		{Info{"reversePath", "whether a strict rp_filter would drop the answers to probes"}, checkReversePath},
 		{Info{"neighbours", "each backend: a route, an interface that is up, and an answer to ARP or neighbour discovery"}, checkNeighbours},
+		{Info{"ipForward", "with routes, whether the kernel forwards what the program leaves to it"}, checkForwarding},
 		{Info{"vipAnswers", "nobody but the gateway answers ARP or neighbour discovery for a VIP"}, checkVIPAnswers},
 		{Info{"backendService", "each backend: what answers at its own address also answers at the VIP"}, checkServices},
 	}

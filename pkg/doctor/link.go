@@ -57,6 +57,9 @@ func checkMTU(_ context.Context, g *gateway) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, l := range links {
+		if f, small := g.tunnelNote(l); small {
+			out = append(out, f)
+		}
 		if l.MTU > nativeMTU && g.Config.Gateway.XDPMode == lb.XDPNative {
 			f := Finding{
 				Subject: l.Name, Status: Warning, What: fmt.Sprintf("an MTU of %d is more than a page holds", l.MTU),
@@ -72,6 +75,45 @@ func checkMTU(_ context.Context, g *gateway) ([]Finding, error) {
 		out = append(out, well(l.Name, "MTU %d", l.MTU))
 	}
 	return out, nil
+}
+
+// tunnelNote says that clients' packets may not fit through a tunnel.
+func (g *gateway) tunnelNote(l *netlink.LinkAttrs) (Finding, bool) {
+	most, kind := 0, lb.ForwardL2
+	for i := range g.Config.Services {
+		s := &g.Config.Services[i]
+		for _, b := range g.Config.Backends(s) {
+			if n := overheadOf(s.Forwarding, b.Addr.Is6()); n > most {
+				most, kind = n, s.Forwarding
+			}
+		}
+	}
+	const usual = 1500 // what clients send at most
+	if most == 0 || l.MTU >= usual+most {
+		return Finding{}, false
+	}
+	return Finding{
+		Subject: l.Name, Status: Note, What: fmt.Sprintf("%s adds %d bytes, so packets of %d bytes do not fit an MTU of %d", kind, most, usual, l.MTU),
+		Why:  "clients that send such are told to send less, which costs each a round trip, and does not reach all",
+		Mend: []string{fmt.Sprintf("ip link set dev %s mtu %d", l.Name, usual+most)},
+	}, true
+}
+
+// overheadOf is what outer headers take, in bytes.
+func overheadOf(kind lb.Forwarding, ipv6 bool) int {
+	outer := 20
+	if ipv6 {
+		outer = 40
+	}
+	switch kind {
+	case lb.ForwardIPIP:
+		return outer
+	case lb.ForwardGUE:
+		return outer + 8
+	case lb.ForwardGENEVE:
+		return outer + 16
+	}
+	return 0
 }
 
 // attached is the mode of the XDP program on an interface, "" for none.

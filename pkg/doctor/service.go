@@ -25,6 +25,8 @@ type trial struct {
 	vip        netip.Addr
 	forwarding lb.Forwarding
 	check      lb.HealthCheck
+	// direct: only the backend's own address is asked, and atVIP is its answer.
+	direct bool
 	// known: the daemon told atVIP.
 	known bool
 	// atVIP and own are the results; own is the zero Result where it was not
@@ -35,7 +37,7 @@ type trial struct {
 // target is what is probed: the VIP by way of the backend, or the backend's own
 // address.
 func (t *trial) target(own bool) healthcheck.Target {
-	if own {
+	if own || t.direct {
 		return healthcheck.Target{Addr: t.peer.addr, Check: t.check}
 	}
 	return healthcheck.Target{Addr: t.vip, Via: healthcheck.Via{Backend: t.peer.addr, Forwarding: t.forwarding}, Check: t.check}
@@ -57,7 +59,7 @@ func checkServices(ctx context.Context, g *gateway) ([]Finding, error) {
 		}
 	}
 	tryAll(ctx, trials, &healthcheck.Dialer{}, func(t *trial) *healthcheck.Result {
-		if t.atVIP.OK() || t.atVIP.Detail == healthcheck.DetailUnknown {
+		if t.direct || t.atVIP.OK() || t.atVIP.Detail == healthcheck.DetailUnknown {
 			return nil
 		}
 		return &t.own
@@ -83,6 +85,11 @@ func (g *gateway) trials() (out []*trial, notes []Finding) {
 	seen := map[key]bool{}
 	for i := range g.Config.Services {
 		s := &g.Config.Services[i]
+		if g.ownOnly(s) {
+			directs, found := g.directTrials(s)
+			out, notes = append(out, directs...), append(notes, found...)
+			continue
+		}
 		check, ok := g.question(s)
 		if !ok {
 			notes = append(notes, Finding{
@@ -137,7 +144,7 @@ func (g *gateway) vipsOf(service string) []netip.Addr {
 
 // fromDaemon takes the last result over that a running daemon has.
 func (g *gateway) fromDaemon(t *trial, service string) {
-	target := netip.AddrPortFrom(t.vip, t.check.Port).String()
+	target := t.target(false).AddrPort().String()
 	for i := range g.rows {
 		row := &g.rows[i]
 		if row.Service != service || row.Instance != t.peer.instance || row.Address != t.peer.addr.String() {
@@ -175,7 +182,7 @@ func (g *gateway) tryVIPs(ctx context.Context, trials []*trial) ([]Finding, erro
 			Backend: t.peer.addr, Forwarding: t.forwarding, IfIndex: w.link.Index, DMAC: w.mac,
 			SMAC: [6]byte(w.link.HardwareAddr), MTU: w.mtu, Usable: true,
 		}
-		if !t.known && !slices.Contains(paths, p) {
+		if !t.known && !t.direct && !slices.Contains(paths, p) {
 			paths = append(paths, p)
 		}
 	}

@@ -14,6 +14,9 @@ const tryTimeout = 2 * time.Second
 // finding says what the two results mean together.
 func (t *trial) finding() Finding {
 	subject := fmt.Sprintf("%s at %s", t.peer, t.vip)
+	if t.direct {
+		subject = t.peer.String()
+	}
 	f := Finding{Subject: subject, Status: Problem, On: t.peer.on(), Why: "it is unhealthy: it gets no new connections"}
 	switch {
 	case t.atVIP.OK():
@@ -23,6 +26,10 @@ func (t *trial) finding() Finding {
 	case t.atVIP.Detail == healthcheck.DetailLocalError || t.own.Detail == healthcheck.DetailLocalError:
 		f.Status, f.On = Warning, ""
 		f.What, f.Why = "the gateway could not ask: "+text(t.atVIP), "nothing is known of the backend"
+		return f
+	case t.direct:
+		f.What = "the check of its own address fails: " + text(t.atVIP)
+		f.Mend = []string{fmt.Sprintf("ss -ltnp 'sport = :%d'", t.check.Port)}
 		return f
 	case t.own.OK() && t.forwarding == lb.ForwardL2:
 		return t.onlyOwn(f)

@@ -246,5 +246,9 @@ func TestDoctorOnABackend(t *testing.T) {
 			awaitFaults(t, b.ns, args)
 		})
 	}
+	b.ns.SetSysctl("ipv6/conf/all/forwarding", "1")
+	f := awaitFaults(t, b.ns, []string{"--backend", "--router"}, "forwarding: net.ipv4.ip_forward")
+	mend(t, b.ns, f)
+	awaitFaults(t, b.ns, []string{"--backend", "--router"})
 	awaitFaults(t, b.ns, append(args, "--port", "81"), "listener: 192.0.2.10:81", "listener: [2001:db8:f::10]:81")
 }
