@@ -24,6 +24,9 @@
 #include "csum.h"
 #include "hop.h"
 #include "deliver.h"
+#include "mss.h"
+#include "toobig.h"
+#include "tunnel.h"
 #include "flow.h"
 #include "signal.h"
 #include "frontend.h"
@@ -62,7 +65,7 @@ static __always_inline int handle_ip(struct xdp_md *ctx, struct packet *pkt, boo
 			map_addresses4(&copy);
 		verdict = handle_rest(ctx, &copy, ipv4, handle_special(ctx, &copy));
 		if (verdict != VERDICT_CONTINUE)
-			return conclude(&copy, verdict);
+			return conclude_walk(ctx, &copy, verdict);
 		pkt->fragment = 0; /* none is let through */
 	}
 	return ipv4 ? walk4(ctx, pkt) : walk6(ctx, pkt);

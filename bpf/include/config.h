@@ -41,4 +41,7 @@ volatile const __u8 cfg_trace = 0;
 /* Echo replies per CPU and tick; 0 answers none. */
 volatile const __u32 cfg_echo_limit = 0;
 
+/* The same for packets that are too big for their tunnel. */
+volatile const __u32 cfg_too_big_limit = 0;
+
 #endif

@@ -30,7 +30,9 @@ static __always_inline void count_traffic(const struct packet *pkt, const struct
 	}
 }
 
-/* Sends the frame to its backend on the link, everything above untouched. */
+/* Sends the frame to its backend on the link, everything above untouched. Where
+ * there is a tunnel to it, the caller is to encapsulate.
+ */
 static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 				   const struct member *member, const struct rule *rule)
 {
@@ -38,6 +40,8 @@ static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
+	if (member->state & MEMBER_TUNNEL)
+		return VERDICT_TUNNEL;
 	if ((void *)(eth + sizeof(struct ethhdr)) > (void *)frame_end(ctx))
 		return internal_error(pkt);
 	count_traffic(pkt, member, rule);
@@ -48,6 +52,14 @@ static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 	return bpf_redirect(member->ifindex, 0);
 }
 
+/* By which a frame that a backend sent is known: nothing where it is behind a
+ * router, whose address that of the tunnel's frames is.
+ */
+static __always_inline __u64 backend_mac(const struct member *member)
+{
+	return member->state & MEMBER_TUNNEL ? 0 : *(__u64 *)member->dmac;
+}
+
 /* The same for the packet of a route, which takes a hop first. */
 static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt,
 					  const struct member *member, const struct rule *rule)
@@ -56,7 +68,7 @@ static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt
 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
-	reason = take_hop(ctx, pkt->l3, *(__u64 *)member->dmac, true);
+	reason = take_hop(ctx, pkt->l3, backend_mac(member), true);
 	if (reason)
 		return pass(pkt, reason);
 	return deliver(ctx, pkt, member, rule);

@@ -33,6 +33,15 @@ struct {
 	__type(value, struct member);
 } l4lb_members SEC(".maps");
 
+/* 2 * member id, and one more -> the tunnel to it, before and after a change */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__type(value, struct tunnel);
+} l4lb_tunnels SEC(".maps");
+
 /* rule id -> what to do with its packets */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -202,6 +211,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct echo_budget);
 } l4lb_echo SEC(".maps");
+
+/* 0 -> answers to packets that are too big, of this tick */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct echo_budget);
+} l4lb_toobig SEC(".maps");
 
 volatile struct control_state control = {};
 volatile __u32 spill_life = 0; /* how old a spill mark may be, in its units */

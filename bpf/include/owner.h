@@ -6,7 +6,6 @@
  * solicitations for one are answered.
  */
 
-#define MAC_SIZE 6
 #define ICMP6_SOLICIT 135
 #define ICMP6_ADVERT 136
 #define ND_SOLICITED 0x60000000 /* NA flags: solicited, override */

@@ -17,6 +17,7 @@
 #define VERDICT_FRAGMENT (-2) /* by the frontend: ports are no part of the key */
 #define VERDICT_ERROR (-3)    /* by the packet that the ICMP error quotes */
 #define VERDICT_NO_ROUTE (-4) /* no address of ours, and no route either */
+#define VERDICT_TUNNEL (-5)   /* to the member, by way of encapsulate */
 
 /* What a fragment knows of its ports. Until handle_special any fragment is
  * FRAGMENT_LATER.
@@ -26,6 +27,8 @@
 
 /* Headers start within this; the verifier wants a bound where it lost one. */
 #define OFFSET_MASK 0x1ff
+
+#define MAC_SIZE 6
 
 /* What the steps know about the packet: numbers only. On the way of a packet
  * that follows an entry they stay in registers: no pointer to the struct leaves

@@ -3,6 +3,7 @@
 #define L4LB_PARSE_H
 
 #define VLAN_DEPTH 2	  /* 802.1ad outer, 802.1Q inner */
+#define LINK_SIZE_MAX 22  /* Ethernet header and VLAN_DEPTH tags */
 #define EXTENSION_DEPTH 6 /* IPv6 extension headers walked */
 #define IP_MORE_FRAGMENTS 0x2000
 #define IP_OFFSET_MASK 0x1fff

@@ -95,6 +95,13 @@ struct bucket6 {
 #define CLASS_OTHER 1
 #define CLASS_MAX 2
 
+/* A member that is reached through a tunnel: MEMBER_TUNNEL in its state, and
+ * MEMBER_TUNNEL_ODD where the second of its two records in l4lb_tunnels is the
+ * one in force.
+ */
+#define MEMBER_TUNNEL 0x20
+#define MEMBER_TUNNEL_ODD 0x40
+
 /* A backend as a member of one service. */
 struct member {
 	__u8 dmac[6]; /* the frame's new link addresses, in frame order */
@@ -104,11 +111,31 @@ struct member {
 	__u16 generation[CLASS_MAX];
 	__u32 stat_base; /* first record in l4lb_stats, one per rule */
 	__u8 zone;
-	__u8 state; /* enum of pkg/loader; not read by the program */
+	__u8 state; /* MEMBER_TUNNEL*; the rest is pkg/controller's and not read here */
 	__u16 service;
 	__u32 idle;	       /* ticks, of the service; for PER_SESSION entries */
 } __attribute__((aligned(8))); /* dmac is loaded as a word */
 _Static_assert(sizeof(struct member) == 32, "member layout");
+
+/* What is put around the packets to a member: the outer headers, in frame order,
+ * without what depends on the packet. A cache line.
+ */
+#define TUNNEL_IPV6 1	/* the outer header is IPv6 */
+#define TUNNEL_UDP 2	/* a UDP header follows it */
+#define TUNNEL_GENEVE 4 /* and a GENEVE header that */
+#define TUNNEL_CLAMP_MSS 8
+
+struct tunnel {
+	__u64 ip[5];  /* IPv4 has 20 bytes of it */
+	__u64 udp;    /* source port, length and checksum are 0 */
+	__u64 geneve; /* the protocol type is 0 */
+	__u16 mtu;    /* bytes of the longest packet that fits in */
+	__u8 size;    /* bytes of all outer headers */
+	__u8 flags;   /* TUNNEL_* */
+	__u8 spread;  /* low bits of the source address that differ by flow; up to 64 */
+	__u8 reserved[3];
+};
+_Static_assert(sizeof(struct tunnel) == 64, "one tunnel to a cache line");
 
 #define RULE_GLOBAL_ACCESS 1
 #define RULE_ROUTED 2	     /* the next hop of routes: its packets take a hop */
@@ -279,6 +306,7 @@ struct zone_traffic {
 	__u64 bytes;
 };
 
+/* Answers of one kind that the gateway makes itself, in one tick. */
 struct echo_budget {
 	__u32 tick;
 	__u32 used;

@@ -116,7 +116,7 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
 	if (rule->flags & RULE_ROUTED) {
-		__u32 reason = take_hop(ctx, pkt->l3, *(__u64 *)member->dmac, false);
+		__u32 reason = take_hop(ctx, pkt->l3, backend_mac(member), false);
 
 		if (reason)
 			return pass(pkt, reason); /* and do not remember it */
@@ -236,6 +236,8 @@ static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
 		flow = FT(flow_find)(&key, FT(flow_hash)(&key), &aside);
 		if (flow) {
 			verdict = FT(follow_flow)(ctx, pkt, flow, &key, NULL, &aside);
+			if (verdict == VERDICT_TUNNEL)
+				return deliver_tunnel(ctx, pkt);
 			if (verdict != VERDICT_CONTINUE)
 				return pkt->reason ? leave(pkt->reason, verdict) : verdict;
 		}
@@ -248,5 +250,5 @@ static __always_inline int FT(walk)(struct xdp_md *ctx, struct packet *pkt)
 		verdict = FT(follow_aside)(ctx, &copy);
 	if (verdict == VERDICT_CONTINUE)
 		verdict = FT(start_flow)(ctx, &copy);
-	return conclude(&copy, verdict);
+	return conclude_walk(ctx, &copy, verdict);
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func newBackendsCommand(e *env) *cobra.Command {
 }
 
 func showBackends(t *table, list []admin.Backend, now time.Time) {
-	t.row("SERVICE", "BACKEND", "ADDRESS", "ZONE", "STATE", "FOR", "ELIGIBLE", "WEIGHT", "LINK", "DRAIN", "FLOWS", "LAST CHECK", "SUSPECT")
+	t.row("SERVICE", "BACKEND", "ADDRESS", "ZONE", "STATE", "FOR", "ELIGIBLE", "WEIGHT", "LINK", "TUNNEL", "DRAIN", "FLOWS", "LAST CHECK", "SUSPECT")
 	for _, b := range list {
 		instance := b.Instance
 		if b.Failover {
@@ -47,7 +48,8 @@ func showBackends(t *table, list []admin.Backend, now time.Time) {
 			since = age(now, *b.Since)
 		}
 		t.row(b.Service, instance, b.Address, b.Zone, b.State, since, yes(b.Eligible),
-			or(b.Weight, b.WeightError), link(b.Link), drain(b, now), b.Traffic.Flows, check(b.LastCheck), suspect(b.Suspicions))
+			or(b.Weight, b.WeightError), link(b.Link), tunnel(b.Tunnel), drain(b, now), b.Traffic.Flows, check(b.LastCheck),
+			suspect(b.Suspicions))
 	}
 }
 
@@ -64,6 +66,18 @@ func link(l admin.Link) string {
 		return l.State
 	}
 	return l.MAC + " " + l.Interface
+}
+
+func tunnel(t *admin.Tunnel) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Problem != "":
+		return t.Kind + ": " + t.Problem
+	case t.MTU == 0:
+		return t.Kind + " to " + t.Destination
+	}
+	return fmt.Sprintf("%s to %s, MTU %d after %d bytes of headers", t.Kind, t.Destination, t.MTU, t.Overhead)
 }
 
 func drain(b admin.Backend, now time.Time) string {

@@ -111,9 +111,9 @@ SERVICE  FAMILY  SET                POOL     BACKENDS  HEALTHY  UNHEALTHY  UNKNO
 web      ipv4    HEALTHY_PRIMARIES  primary  2         1        1          0        0         1
 `},
 		{"backends", `
-SERVICE  BACKEND             ADDRESS    ZONE    STATE      FOR  ELIGIBLE  WEIGHT       LINK                    DRAIN  FLOWS  LAST CHECK                            SUSPECT
-web      web-a-1             10.1.0.11  zone-a  HEALTHY    -    yes       20           02:00:00:00:00:01 eth0  -      7      HEALTHY                               unconfirmedSyn 37/40 in 10s
-web      web-x-1 (failover)  10.9.0.11  -       UNHEALTHY  -    no        WEIGHT_NONE  NO_ROUTE                -      0      REFUSED: connect: connection refused  -
+SERVICE  BACKEND             ADDRESS    ZONE    STATE      FOR  ELIGIBLE  WEIGHT       LINK                    TUNNEL  DRAIN  FLOWS  LAST CHECK                            SUSPECT
+web      web-a-1             10.1.0.11  zone-a  HEALTHY    -    yes       20           02:00:00:00:00:01 eth0  -       -      7      HEALTHY                               unconfirmedSyn 37/40 in 10s
+web      web-x-1 (failover)  10.9.0.11  -       UNHEALTHY  -    no        WEIGHT_NONE  NO_ROUTE                -       -      0      REFUSED: connect: connection refused  -
 `},
 		{"zones", `
 ZONE    CLIENT RANGES  BACKENDS  HEALTHY  TO ZONE-A  TO NONE

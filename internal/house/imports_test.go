@@ -28,8 +28,9 @@ var mayImport = map[string][]string{
 	"pkg/probe":       {"pkg/lb"},
 	"pkg/decap":       {"pkg/lb"},
 	"pkg/announce":    {"pkg/lb"},
-	"pkg/loader":      {"pkg/lb", "pkg/conntrack"},
-	"pkg/controller":  {"pkg/lb", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/probe", "pkg/announce"},
+	"pkg/encap":       {"pkg/lb"},
+	"pkg/loader":      {"pkg/lb", "pkg/conntrack", "pkg/encap"},
+	"pkg/controller":  {"pkg/lb", "pkg/encap", "pkg/selector", "pkg/healthcheck", "pkg/conntrack", "pkg/loader", "pkg/neigh", "pkg/probe", "pkg/announce"},
 	// What is suspected must not reach those who decide: passive is imported by
 	// those who show it, and never by what writes maps.
 	"pkg/passive": {"pkg/lb"},
@@ -42,7 +43,7 @@ var mayImport = map[string][]string{
 	"pkg/capture": {"pkg/loader"},
 	"pkg/replay":  {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
 	"pkg/model":   {"pkg/lb", "pkg/selector"},
-	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader"},
+	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/encap"},
 	"pkg/doctor":  {"pkg/lb", "pkg/admin", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
 	"pkg/lab":     {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
@@ -50,7 +51,7 @@ var mayImport = map[string][]string{
 // kernelFree never reach these modules, not even through another package of
 // ours: they are tested without root and could run anywhere.
 var (
-	kernelFree    = []string{"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/passive"}
+	kernelFree    = []string{"pkg/lb", "pkg/config", "pkg/selector", "pkg/healthcheck", "pkg/passive", "pkg/encap"}
 	kernelModules = []string{"github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns"}
 )
 

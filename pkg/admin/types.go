@@ -174,6 +174,8 @@ type Backend struct {
 	// Suspicions are what its traffic shows against it, where the service has
 	// passiveSignals. They change nothing.
 	Suspicions []Suspicion `json:"suspicions"`
+	// Tunnel is nil where packets go to the backend as they are.
+	Tunnel *Tunnel `json:"tunnel"`
 	// Leaving: no longer configured, here until its drain ends.
 	Leaving  bool       `json:"leaving"`
 	DrainEnd *time.Time `json:"drainEnd"` // nil when it does not drain
@@ -229,6 +231,16 @@ type Link struct {
 	Interface string `json:"interface"`
 	Via       string `json:"via"`
 	MAC       string `json:"mac"`
+}
+
+// Tunnel is what packets to a backend are put into.
+type Tunnel struct {
+	Kind        string `json:"kind"`
+	Source      string `json:"source"` // an address, or a prefix
+	Destination string `json:"destination"`
+	Overhead    int    `json:"overheadBytes"` // of headers
+	MTU         int    `json:"mtu"`           // of the packets inside; 0 without a way
+	Problem     string `json:"problem"`       // why there is none
 }
 
 // Zone is a zone as it sends and serves. Clients that are in none are the zone

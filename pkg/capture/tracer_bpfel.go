@@ -293,6 +293,18 @@ type tracerTraffic struct {
 	Flows   uint64
 }
 
+type tracerTunnel struct {
+	_        structs.HostLayout
+	Ip       [5]uint64
+	Udp      uint64
+	Geneve   uint64
+	Mtu      uint16
+	Size     uint8
+	Flags    uint8
+	Spread   uint8
+	Reserved [3]uint8
+}
+
 type tracerZoneNode struct {
 	_     structs.HostLayout
 	Child [256]uint32
@@ -332,6 +344,8 @@ const (
 	tracerMapL4lbSources     = "l4lb_sources"
 	tracerMapL4lbStats       = "l4lb_stats"
 	tracerMapL4lbTables      = "l4lb_tables"
+	tracerMapL4lbToobig      = "l4lb_toobig"
+	tracerMapL4lbTunnels     = "l4lb_tunnels"
 	tracerMapL4lbZones       = "l4lb_zones"
 	tracerMapL4lbZstats      = "l4lb_zstats"
 	tracerProgL4lbCapture    = "l4lb_capture"
@@ -351,6 +365,7 @@ const (
 	tracerVarCfgSnaplen      = "cfg_snaplen"
 	tracerVarCfgSpillShift   = "cfg_spill_shift"
 	tracerVarCfgTerms        = "cfg_terms"
+	tracerVarCfgTooBigLimit  = "cfg_too_big_limit"
 	tracerVarCfgTrace        = "cfg_trace"
 	tracerVarCfgVirtualClock = "cfg_virtual_clock"
 	tracerVarCfgZoneNodes    = "cfg_zone_nodes"
@@ -433,6 +448,8 @@ type tracerMapSpecs struct {
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
+	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
+	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
 	L4lbZones     *ebpf.MapSpec `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.MapSpec `ebpf:"l4lb_zstats"`
 }
@@ -457,6 +474,7 @@ type tracerVariableSpecs struct {
 	CfgSnaplen      *ebpf.VariableSpec `ebpf:"cfg_snaplen"`
 	CfgSpillShift   *ebpf.VariableSpec `ebpf:"cfg_spill_shift"`
 	CfgTerms        *ebpf.VariableSpec `ebpf:"cfg_terms"`
+	CfgTooBigLimit  *ebpf.VariableSpec `ebpf:"cfg_too_big_limit"`
 	CfgTrace        *ebpf.VariableSpec `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.VariableSpec `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.VariableSpec `ebpf:"cfg_zone_nodes"`
@@ -510,6 +528,8 @@ type tracerMaps struct {
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
+	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
+	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
 	L4lbZones     *ebpf.Map `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.Map `ebpf:"l4lb_zstats"`
 }
@@ -540,6 +560,8 @@ func (m *tracerMaps) Close() error {
 		m.L4lbSources,
 		m.L4lbStats,
 		m.L4lbTables,
+		m.L4lbToobig,
+		m.L4lbTunnels,
 		m.L4lbZones,
 		m.L4lbZstats,
 	)
@@ -565,6 +587,7 @@ type tracerVariables struct {
 	CfgSnaplen      *ebpf.Variable `ebpf:"cfg_snaplen"`
 	CfgSpillShift   *ebpf.Variable `ebpf:"cfg_spill_shift"`
 	CfgTerms        *ebpf.Variable `ebpf:"cfg_terms"`
+	CfgTooBigLimit  *ebpf.Variable `ebpf:"cfg_too_big_limit"`
 	CfgTrace        *ebpf.Variable `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.Variable `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.Variable `ebpf:"cfg_zone_nodes"`

@@ -67,3 +67,18 @@ func frontend(n *node) (netip.Prefix, error) {
 	}
 	return p, checkUnicast(p.Addr())
 }
+
+// tunnelSource takes a network whose addresses packets can come from.
+func tunnelSource(n *node) (netip.Prefix, error) {
+	p, err := prefix(n)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if p.Addr().Is6() && p.Bits() < 64 {
+		return netip.Prefix{}, errors.New("is larger than flows can be told apart by: use a /64 or longer")
+	}
+	if p.Addr().Is4() && p.Bits() < 8 {
+		return netip.Prefix{}, errors.New("holds addresses that are no host's: use a /8 or longer")
+	}
+	return p, checkUnicast(p.Addr())
+}

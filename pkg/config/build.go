@@ -67,6 +67,7 @@ func buildGateway(g *gateway) lb.Gateway {
 		AdminListen:   g.adminListen.or(defaultAdminListen),
 		MetricsListen: g.metricsListen.or(defaultMetricsListen),
 		HashSeed:      g.hashSeed.v,
+		TunnelSources: values(g.tunnelSources),
 	}
 }
 
@@ -104,7 +105,8 @@ func buildGroup(g *group) lb.Group {
 		out.Endpoints = make([]lb.Endpoint, len(g.endpoints))
 	}
 	for i := range g.endpoints {
-		out.Endpoints[i] = lb.Endpoint{Instance: g.endpoints[i].instance.v, Addr: g.endpoints[i].addr.v}
+		e := &g.endpoints[i]
+		out.Endpoints[i] = lb.Endpoint{Instance: e.instance.v, Addr: e.addr.v, TunnelAddr: e.tunnel.v}
 	}
 	return out
 }
@@ -126,6 +128,7 @@ func buildService(s *service) lb.Service {
 			SpilloverRatio: s.zonal.ratio.v,
 		},
 		Forwarding: s.extension.forwarding.or(lb.ForwardL2),
+		Tunnel:     s.extension.tunnel(),
 		Probe:      s.extension.probe.or(lb.ProbeVIP),
 
 		PassiveSignals: buildPassive(&s.extension.passive),

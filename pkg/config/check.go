@@ -30,6 +30,7 @@ func rules() []func(*check) {
 		ipVersionMatchesAddress, familyOfBackends, zonalExcludesMirroring,
 		vipIsNoBackend, uniqueFrontends, usableSourceRanges, usableFlowRates,
 		requireRouteFields, routeReferences, uniqueRoutes, routeCanMatch, routeSources, routeAlternatives,
+		tunnelKeysNeedTheirTunnel, oneTunnelSourceOfAFamily,
 	}
 }
 

@@ -49,6 +49,16 @@ type membership struct {
 	without4, without6 string
 }
 
+// any reports whether an instance has an address of a's family.
+func (m *membership) any(a netip.Addr) bool {
+	for _, f := range m.addrs {
+		if *f.of(a) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // families are an instance's first endpoints by address family.
 type families struct{ v4, v6 *endpoint }
 

@@ -98,22 +98,32 @@ func ipVersionMatchesAddress(c *check) {
 }
 
 // familyOfBackends: without a tunnel the frame to a backend is addressed by
-// resolving its address, so every instance needs one of the rule's family.
+// resolving its address, so every instance needs one of the rule's family. With
+// one they may all have the other; where only some do, the rest would never get
+// a packet of the rule.
 func familyOfBackends(c *check) {
 	for i := range c.rules {
 		f := &c.rules[i]
 		s := c.serviceNamed[f.service.or("")]
-		if s == nil || !f.address.ok() || s.extension.forwarding.or(lb.ForwardL2) != lb.ForwardL2 {
+		if s == nil || !f.address.ok() || !s.extension.forwarding.known() {
 			continue
 		}
-		family, lacking := "IPv6", c.members(s).without6
+		m := c.members(s)
+		family, lacking := "IPv6", m.without6
 		if f.address.v.Addr().Is4() {
-			family, lacking = "IPv4", c.members(s).without4
+			family, lacking = "IPv4", m.without4
 		}
-		if lacking != "" {
-			c.errorf(f.address.pos, "IPAddress %s is %s but backend %s of service %q has no %s address: add an endpoint with one, or use another service",
-				f.address.v.Addr(), family, lacking, s.name.v, family)
+		tunnelled := s.extension.forwards().Tunnelled()
+		if lacking == "" || tunnelled && !m.any(f.address.v.Addr()) {
+			continue
 		}
+		if tunnelled {
+			c.errorf(f.address.pos, "IPAddress %s is %s, which some backends of service %q have an address of and %s does not: add an endpoint with one, or give none of them one",
+				f.address.v.Addr(), family, s.name.v, lacking)
+			continue
+		}
+		c.errorf(f.address.pos, "IPAddress %s is %s but backend %s of service %q has no %s address: add an endpoint with one, or use another service",
+			f.address.v.Addr(), family, lacking, s.name.v, family)
 	}
 }
 
@@ -139,17 +149,22 @@ func vipIsNoBackend(c *check) {
 	}
 	for i := range c.groups {
 		for j := range c.groups[i].endpoints {
-			addr := c.groups[i].endpoints[j].addr
-			if !addr.ok() {
-				continue
-			}
-			f := vips[netip.PrefixFrom(addr.v, addr.v.BitLen())]
-			if wide, err := addr.v.Prefix(96); err == nil && f == nil {
-				f = vips[wide]
-			}
-			if f != nil {
-				c.errorf(addr.pos, "ipAddress %s belongs to forwarding rule %q: write the backend's own address", addr.v, f.name.v)
-			}
+			e := &c.groups[i].endpoints[j]
+			c.refuseVIP("ipAddress", e.addr, vips)
+			c.refuseVIP("tunnelAddress", e.tunnel, vips)
 		}
+	}
+}
+
+func (c *check) refuseVIP(key string, addr val[netip.Addr], vips map[netip.Prefix]*forwardingRule) {
+	if !addr.ok() {
+		return
+	}
+	f := vips[netip.PrefixFrom(addr.v, addr.v.BitLen())]
+	if wide, err := addr.v.Prefix(96); err == nil && f == nil {
+		f = vips[wide]
+	}
+	if f != nil {
+		c.errorf(addr.pos, "%s %s belongs to forwarding rule %q: write the backend's own address", key, addr.v, f.name.v)
 	}
 }

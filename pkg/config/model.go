@@ -32,6 +32,7 @@ type gateway struct {
 	adminListen   val[string]
 	metricsListen val[string]
 	hashSeed      val[uint64]
+	tunnelSources []val[netip.Prefix]
 }
 
 type flowTable struct {
@@ -94,6 +95,7 @@ type endpoint struct {
 	pos      pos
 	instance val[string]
 	addr     val[netip.Addr]
+	tunnel   val[netip.Addr] // l4lb.tunnelAddress
 }
 
 type service struct {
@@ -159,6 +161,10 @@ type extension struct {
 	failoverDrain val[time.Duration]
 	probe         val[lb.ProbeTo]
 	passive       passiveSignals
+	guePort       val[uint16]
+	genevePort    val[uint16]
+	geneveVNI     val[int]
+	mssClamp      val[bool]
 }
 
 type forwardingRule struct {

@@ -5,7 +5,7 @@ import "l4lb/pkg/lb"
 // noEffect lists settings that are valid and do nothing in this file. They
 // are warnings: a configuration that is being built up passes through them.
 func noEffect() []func(*check) {
-	return []func(*check){zoneWithoutClients, weightsWithoutSource, drainWithoutFailover, logSettingsUnused, rangeWithinRange, passiveSignalsUnused, sessionsHideSYNs}
+	return []func(*check){zoneWithoutClients, weightsWithoutSource, drainWithoutFailover, logSettingsUnused, rangeWithinRange, passiveSignalsUnused, sessionsHideSYNs, tunnelAddressUnused, tunnelSourcesUnused}
 }
 
 // zoneWithoutClients finds the zone name that was mistyped on one side.

@@ -73,6 +73,7 @@ func gatewaySchema() *schema[gateway] {
 		scalar("adminListen", func(g *gateway) *val[string] { return &g.adminListen }, adminListen),
 		scalar("metricsListen", func(g *gateway) *val[string] { return &g.metricsListen }, metricsListen),
 		scalar("hashSeed", func(g *gateway) *val[uint64] { return &g.hashSeed }, seed),
+		scalars("tunnelSources", func(g *gateway) *[]val[netip.Prefix] { return &g.tunnelSources }, tunnelSource),
 	)
 }
 
@@ -87,6 +88,9 @@ func groupSchema() *schema[group] {
 	endpoints := object(
 		scalar("instance", func(e *endpoint) *val[string] { return &e.instance }, instanceReference),
 		scalar("ipAddress", func(e *endpoint) *val[netip.Addr] { return &e.addr }, unicast),
+		nested("l4lb", func(e *endpoint, _ *entry) *endpoint { return e }, object(
+			scalar("tunnelAddress", func(e *endpoint) *val[netip.Addr] { return &e.tunnel }, unicast),
+		)),
 	).ignore("annotations").refuse(map[string]string{
 		"port":        "packets keep their destination port on the way to a backend, remove it",
 		"fqdn":        "a backend is given by its instance and ipAddress",

@@ -130,6 +130,10 @@ func extensionSchema() *schema[extension] {
 			oneOf(lb.ForwardL2, lb.ForwardIPIP, lb.ForwardGUE, lb.ForwardGENEVE)),
 		scalar("idleTimeoutSec", func(x *extension) *val[time.Duration] { return &x.idle }, seconds(1, maxIdleSec)),
 		scalar("failoverDrainTimeoutSec", func(x *extension) *val[time.Duration] { return &x.failoverDrain }, seconds(0, 3600)),
+		scalar("guePort", func(x *extension) *val[uint16] { return &x.guePort }, portNumber),
+		scalar("genevePort", func(x *extension) *val[uint16] { return &x.genevePort }, portNumber),
+		scalar("geneveVni", func(x *extension) *val[int] { return &x.geneveVNI }, integer(0, 1<<24-1)),
+		scalar("mssClamp", func(x *extension) *val[bool] { return &x.mssClamp }, boolean),
 		scalar("probe", func(x *extension) *val[lb.ProbeTo] { return &x.probe }, oneOf(lb.ProbeVIP, lb.ProbeDirect)),
 		nested("passiveSignals", func(x *extension, e *entry) *passiveSignals {
 			x.passive.pos = e.keyPos

@@ -8,7 +8,7 @@ import "l4lb/pkg/lb"
 func unsupported() []func(*check) {
 	return []func(*check){
 		sourceRegionsNotYet,
-		forwardingNotYet,
+		tunnelProbesNotYet,
 		subsettingNotYet,
 		serviceLogsNotYet,
 		haPolicyNotYet,
@@ -24,10 +24,10 @@ func sourceRegionsNotYet(c *check) {
 	}
 }
 
-func forwardingNotYet(c *check) {
+func tunnelProbesNotYet(c *check) {
 	for i := range c.services {
-		if f := c.services[i].extension.forwarding; f.or(lb.ForwardL2) != lb.ForwardL2 {
-			c.errorf(f.pos, "forwarding %q is not supported yet: use L2", f.v)
+		if x := &c.services[i].extension; x.forwards().Tunnelled() && x.probe.or("") == lb.ProbeVIP {
+			c.errorf(x.probe.pos, "probe %q is not supported yet with forwarding %s: use %s", lb.ProbeVIP, x.forwards(), lb.ProbeDirect)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (c *Controller) unanswered() bool {
 			state := m.health.State
 			switch {
 			case m.gone:
-			case state == lb.Unknown, state == lb.Healthy && !m.path.link.Usable:
+			case state == lb.Unknown, state == lb.Healthy && !m.usable():
 				return true
 			case weighted && state == lb.Healthy && m.health.Weight.Err == lb.WeightNone:
 				return true

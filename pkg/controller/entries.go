@@ -170,6 +170,7 @@ func (e *Engine) adoptMember(name string, id uint32, now time.Time) error {
 		gone:    true, draining: true, drainEnd: now.Add(s.cfg.DrainTimeout),
 		keeps: [loader.ClassMax]bool{true, true},
 	}
+	m.backend.TunnelAddr = m.record.Tunnel.Dest()
 	m.health = selector.HealthOf(stateOf(m.record.State))
 	if e.index.services[serviceName] == nil {
 		m.drainEnd = time.Time{} // as a service that is removed

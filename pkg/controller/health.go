@@ -44,7 +44,7 @@ func newHealthBook(cfg *lb.Config, index *configIndex, throughVIP bool) *healthB
 			continue
 		}
 		vips := b.addresses(s.Name)
-		if !throughVIP || s.Probe == lb.ProbeDirect {
+		if !throughVIP || s.Probe == lb.ProbeDirect || s.Forwarding.Tunnelled() {
 			vips = nil
 		}
 		for _, m := range index.backends(s) {

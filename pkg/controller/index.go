@@ -59,7 +59,7 @@ func (x *configIndex) backends(s *lb.Service) []lb.Backend {
 		for _, e := range g.Endpoints {
 			out = append(out, lb.Backend{
 				Instance: e.Instance, Addr: e.Addr,
-				Zone: g.Zone, Group: g.Name, Failover: ref.Failover,
+				Zone: g.Zone, Group: g.Name, Failover: ref.Failover, TunnelAddr: e.TunnelAddr,
 			})
 		}
 	}
@@ -70,6 +70,10 @@ func (x *configIndex) backends(s *lb.Service) []lb.Backend {
 type Link struct {
 	DMAC, SMAC [6]byte
 	IfIndex    uint32
+	// MTU is the longest packet that leaves by it, in bytes, and Source the
+	// gateway's address towards the backend. Tunnels need them.
+	MTU    int
+	Source netip.Addr
 	// Usable is false when the link address is not (or no longer) confirmed.
 	// The address is then used for established connections only.
 	Usable bool
@@ -77,6 +81,7 @@ type Link struct {
 
 // path is the link of an address, with the members that have the address.
 type path struct {
+	addr    netip.Addr
 	link    Link
 	known   bool // SetLink was called for the address
 	members map[*member]*service
@@ -85,7 +90,7 @@ type path struct {
 func (e *Engine) path(addr netip.Addr) *path {
 	p := e.paths[addr]
 	if p == nil {
-		p = &path{members: map[*member]*service{}}
+		p = &path{addr: addr, members: map[*member]*service{}}
 		e.paths[addr] = p
 	}
 	return p

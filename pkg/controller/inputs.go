@@ -25,7 +25,7 @@ func (c *Controller) apply(cfg *lb.Config, now time.Time) error {
 // readLinks gives the engine the ways to all backends.
 func (c *Controller) readLinks() {
 	for addr, entry := range c.opts.Neighbours.Snapshot() {
-		l := Link{Usable: entry.Usable(), IfIndex: uint32(entry.LinkIndex)}
+		l := Link{Usable: entry.Usable(), IfIndex: uint32(entry.LinkIndex), MTU: entry.MTU, Source: entry.Source}
 		if len(entry.MAC) != 6 || len(entry.SrcMAC) != 6 {
 			l = Link{}
 		} else {

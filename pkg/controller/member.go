@@ -23,6 +23,7 @@ type member struct {
 	backend lb.Backend
 	health  selector.Health
 	path    *path
+	tunnel  *tunnel // nil: its packets go as they are
 
 	// gone: the configuration no longer has it; it stays for its drain.
 	gone bool
@@ -84,9 +85,8 @@ func (e *Engine) addMember(s *service, b lb.Backend) (*member, error) {
 
 // join makes a member one of its service.
 func (e *Engine) join(s *service, m *member) {
-	m.path = e.path(m.key.addr)
-	m.path.members[m] = s
 	s.members[m.key] = m
+	e.follow(s, m)
 }
 
 // clearTraffic zeroes a member's counters for the rules of some slots.
@@ -102,7 +102,7 @@ func (e *Engine) clearTraffic(m *member, first, n uint16) error {
 // decideKeeps says for each class whether entries hold on (semantics.md 1.8).
 // A member whose link address is lost is as good as unhealthy.
 func (m *member) decideKeeps(s *service, anyHealthy bool) [loader.ClassMax]bool {
-	lost := m.path.known && !m.path.link.Usable && m.health.State != lb.Unknown
+	lost := m.path.known && !m.usable() && m.health.State != lb.Unknown
 	sick := m.health.State == lb.Unhealthy || lost
 	if !sick || !anyHealthy {
 		return [loader.ClassMax]bool{true, true}

@@ -72,6 +72,7 @@ func (e *Engine) Reconcile(now time.Time) (next time.Time, err error) {
 
 // updateService writes what new connections to a service meet.
 func (e *Engine) updateService(s *service, zones []string, now time.Time, stale *[]uint32) error {
+	e.findTunnels(s)
 	e.planSets(s, zones)
 	if s.switchPool(now) {
 		e.flushService(s)
@@ -95,11 +96,7 @@ func (e *Engine) flushService(s *service) {
 // writeMembers writes how members are reached; generations stay.
 func (e *Engine) writeMembers(s *service) error {
 	for _, m := range s.members {
-		link := &m.path.link
-		record := m.record
-		if link.IfIndex != 0 {
-			record.DMAC, record.SMAC, record.IfIndex = link.DMAC, link.SMAC, link.IfIndex
-		}
+		record := m.withWay(m.record)
 		record.StatBase = m.id * e.dp.StatSlots()
 		record.Service = uint16(s.id)
 		record.IdleTicks = 0

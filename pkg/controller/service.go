@@ -106,6 +106,9 @@ func (e *Engine) configureUnit(key unitKey, cfg *lb.Service, backends []lb.Backe
 		}
 		e.updateDrain(s, m, now)
 	}
+	for _, m := range s.members {
+		e.follow(s, m)
+	}
 	e.removeMembers(s, present, now)
 	return nil
 }
@@ -174,7 +177,7 @@ func selectorMembers(order []*member) []selector.Member {
 	for i, m := range order {
 		out[i] = selector.Member{
 			Instance: m.key.instance, Addr: m.key.addr, Zone: m.backend.Zone, Failover: m.backend.Failover,
-			State: m.state(), Weight: m.health.Weight, Unreachable: !m.path.link.Usable,
+			State: m.state(), Weight: m.health.Weight, Unreachable: !m.usable(),
 		}
 	}
 	return out

@@ -39,6 +39,10 @@ type MemberStatus struct {
 	Weight   lb.Weight
 	Eligible bool // member of the original eligible set
 	Link     Link
+	// SentTo is where packets to it are sent: the end of its tunnel, or its
+	// own address.
+	SentTo netip.Addr
+	Tunnel TunnelStatus // Kind is L2 where there is none
 	// Leaving: no longer configured, here until its drain ends.
 	Leaving  bool
 	DrainEnd time.Time // zero when it does not drain
@@ -119,6 +123,7 @@ func (e *Engine) serviceStatus(s *service) ServiceStatus {
 	out.Members = make([]MemberStatus, len(members))
 	for i, m := range members {
 		out.Members[i] = m.status()
+		out.Members[i].Tunnel = e.tunnelStatus(s, m)
 		out.Members[i].Eligible = eligible[m]
 	}
 	return out
@@ -127,7 +132,7 @@ func (e *Engine) serviceStatus(s *service) ServiceStatus {
 func (m *member) status() MemberStatus {
 	status := MemberStatus{
 		ID: m.id, Backend: m.backend, State: m.state(), Health: m.health.State, Weight: m.health.Weight,
-		Link: m.path.link, Leaving: m.gone, StatBase: m.record.StatBase,
+		Link: m.path.link, SentTo: m.path.addr, Leaving: m.gone, StatBase: m.record.StatBase,
 	}
 	if m.draining {
 		status.DrainEnd = m.drainEnd

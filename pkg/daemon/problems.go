@@ -49,6 +49,8 @@ func backendProblem(b *admin.Backend) string {
 		return ""
 	case !b.Link.Usable:
 		return fmt.Sprintf("%s cannot be reached: %s", who, linkProblem(b.Link))
+	case b.Tunnel != nil && b.Tunnel.Problem != "":
+		return fmt.Sprintf("%s cannot be reached: %s", who, b.Tunnel.Problem)
 	case b.Health == string(lb.Unhealthy):
 		return fmt.Sprintf("%s is unhealthy%s", who, lastCheck(b))
 	case b.Health == string(lb.Unknown):

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -196,7 +197,7 @@ func (v *view) backend(service string, m controller.MemberStatus) admin.Backend 
 	row := admin.Backend{
 		Service: service, Instance: m.Backend.Instance, Address: m.Backend.Addr.String(), Zone: m.Backend.Zone,
 		Group: m.Backend.Group, Failover: m.Backend.Failover, State: string(m.State), Health: string(m.Health),
-		Eligible: m.Eligible, Leaving: m.Leaving, DrainEnd: moment(m.DrainEnd), Link: v.link(m.Backend.Addr),
+		Eligible: m.Eligible, Leaving: m.Leaving, DrainEnd: moment(m.DrainEnd), Link: v.link(cmp.Or(m.SentTo, m.Backend.Addr)), Tunnel: tunnel(&m),
 	}
 	row.Weight, row.WeightError = weight(m.Weight)
 	row.Suspicions = shown(v.suspected(passive.Key{Service: service, Instance: m.Backend.Instance, Addr: m.Backend.Addr}))
@@ -212,6 +213,20 @@ func (v *view) link(addr netip.Addr) admin.Link {
 	out := admin.Link{State: string(e.State), Usable: e.Usable(), Interface: e.LinkName, MAC: e.MAC.String()}
 	if e.Via.IsValid() {
 		out.Via = e.Via.String()
+	}
+	return out
+}
+
+func tunnel(m *controller.MemberStatus) *admin.Tunnel {
+	if !m.Tunnel.Kind.Tunnelled() {
+		return nil
+	}
+	out := &admin.Tunnel{
+		Kind: string(m.Tunnel.Kind), Destination: m.SentTo.String(),
+		Overhead: m.Tunnel.Overhead, MTU: m.Tunnel.MTU, Problem: m.Tunnel.Problem,
+	}
+	if m.Tunnel.Source.IsValid() {
+		out.Source = address(m.Tunnel.Source)
 	}
 	return out
 }

@@ -35,6 +35,10 @@ type Gateway struct {
 	// serve the same VIPs must share it; keeping it secret keeps clients
 	// from aiming at one backend.
 	HashSeed uint64
+	// TunnelSources are the outer source addresses of IPIP tunnels, one prefix
+	// of a family at most, whose host bits tell flows apart. A family without
+	// one has the gateway's own address.
+	TunnelSources []netip.Prefix
 }
 
 // FlowTable sizes the connection tracking table.
@@ -131,6 +135,8 @@ type Group struct {
 type Endpoint struct {
 	Instance string
 	Addr     netip.Addr
+	// TunnelAddr is where tunnels to it end; not valid: at Addr.
+	TunnelAddr netip.Addr
 }
 
 // Protocol is a backend service's protocol.
@@ -200,16 +206,6 @@ const (
 	ZonalSpillCrossZone Spillover = "ZONAL_AFFINITY_SPILL_CROSS_ZONE"
 )
 
-// Forwarding says how packets reach a backend.
-type Forwarding string
-
-const (
-	ForwardL2     Forwarding = "L2"
-	ForwardIPIP   Forwarding = "IPIP"
-	ForwardGUE    Forwarding = "GUE"
-	ForwardGENEVE Forwarding = "GENEVE"
-)
-
 // Ratio is a fraction in parts per million, so that comparisons are exact
 // (semantics.md 2.4, ruling on F13).
 type Ratio uint32
@@ -268,6 +264,7 @@ type Service struct {
 	Zonal            ZonalAffinity
 	Backends         []BackendRef
 	Forwarding       Forwarding
+	Tunnel           TunnelOptions
 	Probe            ProbeTo
 	// PassiveSignals says when its backends are suspected; nil: never.
 	PassiveSignals *PassiveSignals
@@ -314,6 +311,8 @@ type Backend struct {
 	Zone     string
 	Group    string
 	Failover bool
+	// TunnelAddr is where tunnels to it end; not valid: at Addr.
+	TunnelAddr netip.Addr
 }
 
 // HealthState is a backend's state as the API names it.
@@ -357,7 +356,7 @@ func (c *Config) Backends(s *Service) []Backend {
 		for _, e := range g.Endpoints {
 			out = append(out, Backend{
 				Instance: e.Instance, Addr: e.Addr,
-				Zone: g.Zone, Group: g.Name, Failover: ref.Failover,
+				Zone: g.Zone, Group: g.Name, Failover: ref.Failover, TunnelAddr: e.TunnelAddr,
 			})
 		}
 	}

@@ -53,6 +53,9 @@ type Options struct {
 	// EchoPerSecond is how many echo requests for VIPs one CPU answers a
 	// second (1000).
 	EchoPerSecond uint32
+	// TooBigPerSecond is how many packets that are too big for their tunnel one
+	// CPU answers a second (1000).
+	TooBigPerSecond uint32
 	// Virtual makes time the value last given to SetClock, in milliseconds,
 	// and has every packet leave a Trace. For replay and tests.
 	Virtual bool
@@ -69,6 +72,7 @@ type Datapath struct {
 	clock clock
 
 	members []lbMember
+	tunnels []lbTunnel
 	rules   []lbRule
 	picks   []lbPick
 	fronts  []lbFront
@@ -104,6 +108,7 @@ func (o *Options) setDefaults() {
 		{&o.EchoPerSecond, 1000},
 		{&o.Ranges, 1 << 16},
 		{&o.Sources, 1 << 16},
+		{&o.TooBigPerSecond, 1000},
 		{&o.StatSlots, 8},
 	} {
 		if *d.value == 0 {
@@ -181,7 +186,9 @@ func loadSpec(object string) (*ebpf.CollectionSpec, error) {
 // setConstants fills in bpf/include/config.h.
 func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) error {
 	parts := flowBuckets(d.opts.FlowEntries)
-	perTick := uint32(float64(d.opts.EchoPerSecond) / d.clock.perSecond)
+	perTick := func(perSecond uint32) uint32 {
+		return max(uint32(float64(perSecond)/d.clock.perSecond), 1)
+	}
 	var flag uint8
 	if d.opts.Virtual {
 		flag = 1
@@ -199,7 +206,8 @@ func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) erro
 		lbVarCfgClockShift:   d.clock.shift,
 		lbVarCfgVirtualClock: flag,
 		lbVarCfgTrace:        flag,
-		lbVarCfgEchoLimit:    max(perTick, 1),
+		lbVarCfgEchoLimit:    perTick(d.opts.EchoPerSecond),
+		lbVarCfgTooBigLimit:  perTick(d.opts.TooBigPerSecond),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
@@ -215,6 +223,7 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 		lbMapL4lbFlows4:  buckets,
 		lbMapL4lbFlows6:  buckets,
 		lbMapL4lbMembers: o.Members,
+		lbMapL4lbTunnels: 2 * o.Members,
 		lbMapL4lbRules:   o.Rules,
 		lbMapL4lbStats:   o.statRecords(),
 		lbMapL4lbSignals: o.statRecords(),

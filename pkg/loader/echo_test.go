@@ -147,14 +147,7 @@ func TestOtherICMPForAVIPHasNoRule(t *testing.T) {
 
 // So many echo requests a second are answered by each CPU, and no more.
 func TestEchoRequestsAboveTheRateAreDropped(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, one unix.CPUSet
-	must(t, unix.SchedGetaffinity(0, &before))
-	one.Set(firstCPU(before))
-	must(t, unix.SchedSetaffinity(0, &one))
-	defer func() { must(t, unix.SchedSetaffinity(0, &before)) }()
-
+	onOneCPU(t)
 	d := newFixtureWith(t, Options{EchoPerSecond: 3000}) // three a tick of the virtual clock
 	limited := dropped(lbReasonREASON_ECHO_RATE_LIMITED, 0, 0)
 	for tick := range 2 {
@@ -174,6 +167,20 @@ func TestEchoRequestsAboveTheRateAreDropped(t *testing.T) {
 	want := started(memberA, ruleL3, 0, newOther)
 	want.out = forward
 	send(t, d, raw(request), want)
+}
+
+// onOneCPU keeps the test on one CPU: budgets are each CPU's.
+func onOneCPU(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	var before, one unix.CPUSet
+	must(t, unix.SchedGetaffinity(0, &before))
+	one.Set(firstCPU(before))
+	must(t, unix.SchedSetaffinity(0, &one))
+	t.Cleanup(func() {
+		must(t, unix.SchedSetaffinity(0, &before))
+		runtime.UnlockOSThread()
+	})
 }
 
 func firstCPU(set unix.CPUSet) int {

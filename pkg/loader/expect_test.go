@@ -159,7 +159,7 @@ func wantCounters(d *Datapath, want outcome, length int) counters {
 	for _, e := range want.events {
 		c["event "+e.String()]++
 	}
-	if want.Member == 0 || !forwards(want.Verdict) {
+	if want.Member == 0 || want.Reason != 0 || !forwards(want.Verdict) {
 		return c
 	}
 	m, r := d.Member(want.Member), d.Rule(want.Rule)

@@ -169,26 +169,30 @@ type lbRangeKey struct {
 type lbReason uint32
 
 const (
-	lbReasonREASON_NONE                lbReason = 0
-	lbReasonREASON_MALFORMED           lbReason = 1
-	lbReasonREASON_FRAGMENT            lbReason = 2
-	lbReasonREASON_ICMP_ERROR          lbReason = 3
-	lbReasonREASON_EXTENSION_HEADER    lbReason = 4
-	lbReasonREASON_ARP_REPLY           lbReason = 5
-	lbReasonREASON_ND_REPLY            lbReason = 6
-	lbReasonREASON_ECHO_REPLY          lbReason = 7
-	lbReasonREASON_NO_RULE             lbReason = 8
-	lbReasonREASON_NO_BACKEND          lbReason = 9
-	lbReasonREASON_OTHER_REGION        lbReason = 10
-	lbReasonREASON_NO_NEIGHBOUR        lbReason = 11
-	lbReasonREASON_ECHO_RATE_LIMITED   lbReason = 12
-	lbReasonREASON_INTERNAL            lbReason = 13
-	lbReasonREASON_SOURCE_NOT_ALLOWED  lbReason = 14
-	lbReasonREASON_RATE_LIMITED        lbReason = 15
-	lbReasonREASON_SOURCE_RATE_LIMITED lbReason = 16
-	lbReasonREASON_TTL_EXPIRED         lbReason = 17
-	lbReasonREASON_SENT_BY_BACKEND     lbReason = 18
-	lbReasonREASON_MAX                 lbReason = 19
+	lbReasonREASON_NONE                 lbReason = 0
+	lbReasonREASON_MALFORMED            lbReason = 1
+	lbReasonREASON_FRAGMENT             lbReason = 2
+	lbReasonREASON_ICMP_ERROR           lbReason = 3
+	lbReasonREASON_EXTENSION_HEADER     lbReason = 4
+	lbReasonREASON_ARP_REPLY            lbReason = 5
+	lbReasonREASON_ND_REPLY             lbReason = 6
+	lbReasonREASON_ECHO_REPLY           lbReason = 7
+	lbReasonREASON_NO_RULE              lbReason = 8
+	lbReasonREASON_NO_BACKEND           lbReason = 9
+	lbReasonREASON_OTHER_REGION         lbReason = 10
+	lbReasonREASON_NO_NEIGHBOUR         lbReason = 11
+	lbReasonREASON_ECHO_RATE_LIMITED    lbReason = 12
+	lbReasonREASON_INTERNAL             lbReason = 13
+	lbReasonREASON_SOURCE_NOT_ALLOWED   lbReason = 14
+	lbReasonREASON_RATE_LIMITED         lbReason = 15
+	lbReasonREASON_SOURCE_RATE_LIMITED  lbReason = 16
+	lbReasonREASON_TTL_EXPIRED          lbReason = 17
+	lbReasonREASON_SENT_BY_BACKEND      lbReason = 18
+	lbReasonREASON_TOO_BIG              lbReason = 19
+	lbReasonREASON_TOO_BIG_NO_DF        lbReason = 20
+	lbReasonREASON_TOO_BIG_RATE_LIMITED lbReason = 21
+	lbReasonREASON_TOO_BIG_UNANSWERED   lbReason = 22
+	lbReasonREASON_MAX                  lbReason = 23
 )
 
 type lbRefused struct {
@@ -257,6 +261,18 @@ type lbTraffic struct {
 	Flows   uint64
 }
 
+type lbTunnel struct {
+	_        structs.HostLayout
+	Ip       [5]uint64
+	Udp      uint64
+	Geneve   uint64
+	Mtu      uint16
+	Size     uint8
+	Flags    uint8
+	Spread   uint8
+	Reserved [3]uint8
+}
+
 type lbZoneNode struct {
 	_     structs.HostLayout
 	Child [256]uint32
@@ -291,6 +307,8 @@ const (
 	lbMapL4lbSources     = "l4lb_sources"
 	lbMapL4lbStats       = "l4lb_stats"
 	lbMapL4lbTables      = "l4lb_tables"
+	lbMapL4lbToobig      = "l4lb_toobig"
+	lbMapL4lbTunnels     = "l4lb_tunnels"
 	lbMapL4lbZones       = "l4lb_zones"
 	lbMapL4lbZstats      = "l4lb_zstats"
 	lbProgL4lbIngress    = "l4lb_ingress"
@@ -304,6 +322,7 @@ const (
 	lbVarCfgPortMask     = "cfg_port_mask"
 	lbVarCfgSelectSeed   = "cfg_select_seed"
 	lbVarCfgSpillShift   = "cfg_spill_shift"
+	lbVarCfgTooBigLimit  = "cfg_too_big_limit"
 	lbVarCfgTrace        = "cfg_trace"
 	lbVarCfgVirtualClock = "cfg_virtual_clock"
 	lbVarCfgZoneNodes    = "cfg_zone_nodes"
@@ -381,6 +400,8 @@ type lbMapSpecs struct {
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
+	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
+	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
 	L4lbZones     *ebpf.MapSpec `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.MapSpec `ebpf:"l4lb_zstats"`
 }
@@ -399,6 +420,7 @@ type lbVariableSpecs struct {
 	CfgPortMask     *ebpf.VariableSpec `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.VariableSpec `ebpf:"cfg_select_seed"`
 	CfgSpillShift   *ebpf.VariableSpec `ebpf:"cfg_spill_shift"`
+	CfgTooBigLimit  *ebpf.VariableSpec `ebpf:"cfg_too_big_limit"`
 	CfgTrace        *ebpf.VariableSpec `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.VariableSpec `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.VariableSpec `ebpf:"cfg_zone_nodes"`
@@ -447,6 +469,8 @@ type lbMaps struct {
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
+	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
+	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
 	L4lbZones     *ebpf.Map `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.Map `ebpf:"l4lb_zstats"`
 }
@@ -472,6 +496,8 @@ func (m *lbMaps) Close() error {
 		m.L4lbSources,
 		m.L4lbStats,
 		m.L4lbTables,
+		m.L4lbToobig,
+		m.L4lbTunnels,
 		m.L4lbZones,
 		m.L4lbZstats,
 	)
@@ -491,6 +517,7 @@ type lbVariables struct {
 	CfgPortMask     *ebpf.Variable `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.Variable `ebpf:"cfg_select_seed"`
 	CfgSpillShift   *ebpf.Variable `ebpf:"cfg_spill_shift"`
+	CfgTooBigLimit  *ebpf.Variable `ebpf:"cfg_too_big_limit"`
 	CfgTrace        *ebpf.Variable `ebpf:"cfg_trace"`
 	CfgVirtualClock *ebpf.Variable `ebpf:"cfg_virtual_clock"`
 	CfgZoneNodes    *ebpf.Variable `ebpf:"cfg_zone_nodes"`

@@ -29,7 +29,7 @@ func mapArray[T any](d *Datapath, m *ebpf.Map) ([]T, error) {
 }
 
 func (d *Datapath) mapMemory() error {
-	var errs [9]error
+	var errs [10]error
 	d.members, errs[0] = mapArray[lbMember](d, d.objs.L4lbMembers)
 	d.rules, errs[1] = mapArray[lbRule](d, d.objs.L4lbRules)
 	d.fronts, errs[2] = mapArray[lbFront](d, d.objs.L4lbFronts)
@@ -39,6 +39,7 @@ func (d *Datapath) mapMemory() error {
 	d.flows6, errs[6] = mapArray[lbBucket6](d, d.objs.L4lbFlows6)
 	d.picks, errs[7] = mapArray[lbPick](d, d.objs.L4lbPicks)
 	d.admits, errs[8] = mapArray[lbAdmission](d, d.objs.L4lbAdmission)
+	d.tunnels, errs[9] = mapArray[lbTunnel](d, d.objs.L4lbTunnels)
 	return errors.Join(errs[:]...)
 }
 
@@ -48,6 +49,7 @@ func (d *Datapath) unmapMemory() error {
 		errs = append(errs, unix.Munmap(mem))
 	}
 	d.mappings = nil
+	d.tunnels = nil
 	d.members, d.rules, d.picks, d.fronts, d.zones, d.ports = nil, nil, nil, nil, nil, nil
 	d.flows4, d.flows6, d.admits = nil, nil, nil
 	return errors.Join(errs...)

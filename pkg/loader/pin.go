@@ -15,7 +15,7 @@ import (
 // written anew by each daemon, into maps that only its program knows, and takes
 // effect when that program replaces the old one.
 var pinnedMaps = []string{
-	lbMapL4lbFlows4, lbMapL4lbFlows6, lbMapL4lbMembers, lbMapL4lbRules,
+	lbMapL4lbFlows4, lbMapL4lbFlows6, lbMapL4lbMembers, lbMapL4lbTunnels, lbMapL4lbRules,
 	lbMapL4lbStats, lbMapL4lbZstats, lbMapL4lbReasons, lbMapL4lbEvents, lbMapL4lbRefused, lbMapL4lbNames,
 }
 
@@ -121,7 +121,7 @@ func (p *pinned) close() {
 func (o *lbObjects) byName() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		lbMapL4lbFlows4: o.L4lbFlows4, lbMapL4lbFlows6: o.L4lbFlows6,
-		lbMapL4lbMembers: o.L4lbMembers, lbMapL4lbRules: o.L4lbRules,
+		lbMapL4lbMembers: o.L4lbMembers, lbMapL4lbTunnels: o.L4lbTunnels, lbMapL4lbRules: o.L4lbRules,
 		lbMapL4lbStats: o.L4lbStats, lbMapL4lbZstats: o.L4lbZstats,
 		lbMapL4lbReasons: o.L4lbReasons, lbMapL4lbEvents: o.L4lbEvents,
 		lbMapL4lbRefused: o.L4lbRefused, lbMapL4lbNames: o.L4lbNames,

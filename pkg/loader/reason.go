@@ -37,6 +37,11 @@ var reasonNames = [ReasonMax]string{
 
 	lbReasonREASON_TTL_EXPIRED:     "TTL_EXPIRED",
 	lbReasonREASON_SENT_BY_BACKEND: "SENT_BY_BACKEND",
+
+	lbReasonREASON_TOO_BIG:              "TOO_BIG",
+	lbReasonREASON_TOO_BIG_NO_DF:        "TOO_BIG_NO_DF",
+	lbReasonREASON_TOO_BIG_RATE_LIMITED: "TOO_BIG_RATE_LIMITED",
+	lbReasonREASON_TOO_BIG_UNANSWERED:   "TOO_BIG_UNANSWERED",
 }
 
 // String is the metric label; "" for packets that were forwarded or are not ours.

@@ -1,12 +1,15 @@
 package loader
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"testing"
 
 	"l4lb/internal/testutil"
+	"l4lb/pkg/lb"
 )
 
 // reasonCases provoke each reason once. INTERNAL has no case: it says that a
@@ -89,6 +92,33 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		back := testutil.MACs(testutil.BackendAMAC, testutil.GatewayMAC)
 		return tcp(t, ap(testutil.Client4, 4000), ap(testutil.Outside4, 80), back), VerdictPass
 	},
+	lbReasonREASON_TOO_BIG: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		return tooBigFrame(t, d), VerdictTX
+	},
+	lbReasonREASON_TOO_BIG_NO_DF: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		return raw(tooBigFrame(t, d)(noDF)), VerdictTX
+	},
+	lbReasonREASON_TOO_BIG_RATE_LIMITED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		onOneCPU(t)
+		f := tooBigFrame(t, d)
+		for range d.opts.TooBigPerSecond / 1000 {
+			_, _, err := d.Run(f())
+			must(t, err)
+		}
+		return f, VerdictDrop
+	},
+	lbReasonREASON_TOO_BIG_UNANSWERED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		f := tooBigFrame(t, d)
+		return raw(f(func(p *testutil.Packet) { p.IP4.SrcIP = net.IPv4bcast })), VerdictDrop
+	},
+}
+
+// tooBigFrame is too big for the tunnel that it makes.
+func tooBigFrame(t *testing.T, d *Datapath) frame {
+	c := tunnelCase{kind: lb.ForwardIPIP}
+	c.open(t, d)
+	f, _ := c.web(t, c.size(1500))
+	return f
 }
 
 func webFrame(t *testing.T) frame {
@@ -152,7 +182,7 @@ func TestReasonsAndFlowEventsAreNamedAsInC(t *testing.T) {
 	if len(reasons) != int(ReasonMax)+1 || len(flowEvents) != int(FlowEventMax)+1 {
 		t.Errorf("%d reasons and %d flow events in C", len(reasons)-1, len(flowEvents)-1)
 	}
-	if Reason(ReasonMax).String() != "REASON_19" || FlowEvent(FlowEventMax).String() != "event_6" {
+	if s := fmt.Sprintf("REASON_%d", uint32(ReasonMax)); ReasonMax.String() != s || FlowEvent(FlowEventMax).String() != "event_6" {
 		t.Errorf("beyond the end: %s, %s", ReasonMax, FlowEventMax)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"l4lb/pkg/encap"
 )
 
 // Class is a protocol class: whether connections may outlive their backend's
@@ -30,16 +32,20 @@ type Member struct {
 	Generation [ClassMax]uint16
 	StatBase   uint32
 	Zone       uint8
-	// State is kept for the next daemon; the program does not read it.
+	// State is kept for the next daemon; the program does not read it. Its
+	// bits 5 and 6 are not the caller's.
 	State   uint8
 	Service uint16
 	// IdleTicks is the idle timeout of the service's PER_SESSION entries,
 	// which may outlive the rule that made them.
 	IdleTicks uint32
+	// Tunnel is put around its packets; none where it is zero.
+	Tunnel encap.Header
 }
 
 // SetMember writes the record of a member id. The link addresses are written
-// before the interface index that makes them count.
+// before the interface index that makes them count, and a tunnel before what
+// says that there is one.
 func (d *Datapath) SetMember(id uint32, m Member) error {
 	if id == 0 || int(id) >= len(d.members) {
 		return fmt.Errorf("member %d: %w (%d)", id, ErrFull, len(d.members))
@@ -51,7 +57,13 @@ func (d *Datapath) SetMember(id uint32, m Member) error {
 	if m.IfIndex == 0 {
 		atomic.StoreUint32(&r.Ifindex, 0)
 	}
-	r.StatBase, r.Zone, r.State, r.Service = m.StatBase, m.Zone, m.State, m.Service
+	r.StatBase = m.StatBase
+	// Zone, State and Service are one aligned word.
+	facts := struct {
+		zone, state uint8
+		service     uint16
+	}{m.Zone, m.State&^memberTunnelBits | d.writeTunnel(id, m.Tunnel), m.Service}
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.Zone)), *(*uint32)(unsafe.Pointer(&facts)))
 	atomic.StoreUint32(&r.Idle, m.IdleTicks)
 	// Generation is one aligned word: both classes change together.
 	generation := *(*uint32)(unsafe.Pointer(&m.Generation))
@@ -71,7 +83,8 @@ func (d *Datapath) Member(id uint32) Member {
 	r := &d.members[id]
 	return Member{
 		DMAC: r.Dmac, SMAC: r.Smac, IfIndex: r.Ifindex, Generation: r.Generation,
-		StatBase: r.StatBase, Zone: r.Zone, State: r.State, Service: r.Service, IdleTicks: r.Idle,
+		StatBase: r.StatBase, Zone: r.Zone, State: r.State &^ memberTunnelBits, Service: r.Service, IdleTicks: r.Idle,
+		Tunnel: d.tunnel(id),
 	}
 }
 

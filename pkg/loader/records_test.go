@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"l4lb/internal/testutil"
+	"l4lb/pkg/encap"
 )
 
 func TestRecordsAreReadBackAsWritten(t *testing.T) {
@@ -16,6 +17,9 @@ func TestRecordsAreReadBackAsWritten(t *testing.T) {
 	m := Member{
 		DMAC: [6]byte{1, 2, 3, 4, 5, 6}, SMAC: [6]byte{7, 8, 9, 10, 11, 12}, IfIndex: 13,
 		Generation: [ClassMax]uint16{14, 15}, StatBase: 16, Zone: 17, State: 18, Service: 19,
+		Tunnel: encap.Header{
+			IP: [40]byte{20, 39: 21}, UDP: [8]byte{22, 7: 23}, GENEVE: [8]byte{24, 7: 25}, MTU: 26, Size: 27, Flags: 28, Spread: 29,
+		},
 	}
 	r := Rule{
 		Service: 1, Epoch: 2, ServiceEpoch: 3, StatSlot: 4, IdleTicks: 5,

@@ -11,10 +11,10 @@ func verdictOf(r loader.Reason) string {
 	switch r.String() {
 	case "", "MALFORMED", "ICMP_ERROR", "EXTENSION_HEADER", "TTL_EXPIRED", "SENT_BY_BACKEND":
 		return "pass"
-	case "ARP_REPLY", "ND_REPLY", "ECHO_REPLY":
+	case "ARP_REPLY", "ND_REPLY", "ECHO_REPLY", "TOO_BIG", "TOO_BIG_NO_DF":
 		return "answer"
 	case "FRAGMENT", "NO_RULE", "NO_BACKEND", "OTHER_REGION", "NO_NEIGHBOUR", "ECHO_RATE_LIMITED",
-		"SOURCE_NOT_ALLOWED", "RATE_LIMITED", "SOURCE_RATE_LIMITED":
+		"SOURCE_NOT_ALLOWED", "RATE_LIMITED", "SOURCE_RATE_LIMITED", "TOO_BIG_RATE_LIMITED", "TOO_BIG_UNANSWERED":
 		return "drop"
 	case "INTERNAL":
 		return "abort"

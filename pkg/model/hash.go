@@ -63,3 +63,9 @@ func hashWords(h uint64, list ...uint64) uint64 {
 	h *= 0xff51afd7ed558ccd
 	return h ^ h>>32
 }
+
+// FlowHash is the hash that tells flows apart in the outer headers of tunnels: of
+// the 5-tuple, whatever the affinity.
+func FlowHash(p *Packet, seed uint64) uint64 {
+	return selectionHash(p, lb.AffinityNone, seed)
+}

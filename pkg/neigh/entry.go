@@ -52,6 +52,7 @@ type Entry struct {
 	LinkName  string
 	SrcMAC    net.HardwareAddr // of the interface
 	MTU       int              // bytes, of the interface or, where less, of the route
+	Source    netip.Addr       // of the host, towards Addr; not valid where it has none
 	State     State
 	// Since is when the entry last changed in a way that matters to
 	// forwarding; a change between RESOLVED and STALE does not.
@@ -64,6 +65,6 @@ func (e Entry) Usable() bool { return e.State.Usable() }
 // sameWay reports whether two entries forward alike.
 func (e Entry) sameWay(o Entry) bool {
 	return (e.State == o.State || e.Usable() && o.Usable()) &&
-		e.Via == o.Via && e.LinkIndex == o.LinkIndex && e.LinkName == o.LinkName && e.MTU == o.MTU &&
+		e.Via == o.Via && e.LinkIndex == o.LinkIndex && e.LinkName == o.LinkName && e.MTU == o.MTU && e.Source == o.Source &&
 		bytes.Equal(e.MAC, o.MAC) && bytes.Equal(e.SrcMAC, o.SrcMAC)
 }

@@ -62,8 +62,9 @@ func (l link) ethernet() bool { return len(l.mac) == 6 }
 // route is the kernel's answer for one destination.
 type route struct {
 	hop
-	mtu   int // 0: that of the link
-	local bool
+	mtu    int        // 0: that of the link
+	source netip.Addr // the host's own; not valid: none
+	local  bool
 }
 
 // neighbour is an entry of the kernel's neighbour table.

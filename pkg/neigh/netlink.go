@@ -102,6 +102,9 @@ func (k *netlinkKernel) route(dst netip.Addr) (route, error) {
 	if via, ok := gateway(&r); ok {
 		out.via = via
 	}
+	if source, ok := netip.AddrFromSlice(r.Src); ok {
+		out.source = source.Unmap()
+	}
 	return out, nil
 }
 

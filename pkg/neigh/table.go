@@ -35,6 +35,7 @@ type target struct {
 	state      State // Pending, NoRoute, Local, or "" when hop is known
 	hop        hop
 	mtu        int
+	source     netip.Addr
 	lastLink   int
 	nextLookup time.Time
 	queued     bool
@@ -91,7 +92,7 @@ func (t *table) setRoute(addr netip.Addr, r route, err error, now time.Time) {
 	case err != nil || r.link == 0:
 		state, r = NoRoute, route{}
 	}
-	if tg.state == state && tg.hop == r.hop && tg.mtu == r.mtu {
+	if tg.state == state && tg.hop == r.hop && tg.mtu == r.mtu && tg.source == r.source {
 		return
 	}
 	t.changed[addr] = struct{}{}
@@ -99,7 +100,7 @@ func (t *table) setRoute(addr netip.Addr, r route, err error, now time.Time) {
 		t.leave(addr, tg, now)
 		t.join(addr, r.hop, now)
 	}
-	tg.state, tg.hop, tg.mtu = state, r.hop, r.mtu
+	tg.state, tg.hop, tg.mtu, tg.source = state, r.hop, r.mtu, r.source
 	if r.link != 0 {
 		tg.lastLink = r.link
 	}
@@ -192,6 +193,7 @@ func (t *table) entry(addr netip.Addr, now time.Time) Entry {
 	l, hs := t.links[tg.hop.link], t.hops[tg.hop]
 	e.Via, e.MAC = tg.hop.via, hs.mac
 	e.LinkIndex, e.LinkName, e.SrcMAC, e.MTU = tg.hop.link, l.name, l.mac, l.mtu
+	e.Source = tg.source
 	if tg.mtu > 0 {
 		e.MTU = min(e.MTU, tg.mtu)
 	}

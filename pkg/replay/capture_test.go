@@ -225,7 +225,7 @@ func FuzzCapture(f *testing.F) {
 			if len(out.run) > maxFrame || len(out.run) >= minFrame && out.run[0]&1 == 0 && [6]byte(out.run[:6]) != gatewayMAC {
 				t.Fatalf("%d bytes: %x", len(out.run), out.run)
 			}
-			out.restore(slices.Clone(out.run))
+			out.restore(slices.Clone(out.run), false)
 		}
 	})
 }

@@ -64,11 +64,20 @@ func (f *framer) frame(p packet) frame {
 }
 
 // restore gives a frame that left the program the bytes that its run had too
-// many or too few of the packet. What the program itself added stays.
-func (f *frame) restore(sent []byte) []byte {
+// many or too few of the packet, and says how many are missing from it. What the
+// program itself added stays. A forwarded frame of another length is in a
+// tunnel; any other is an answer, and whole.
+func (f *frame) restore(sent []byte, forwarded bool) (frame []byte, missing int) {
 	if len(sent) != len(f.run) {
-		return sent
+		if filled := len(f.run) - len(f.captured); forwarded && filled > 0 && len(sent) > filled {
+			return sent[:len(sent)-filled], f.missing
+		}
+		return sent, 0
 	}
+	return f.restoreLength(sent), f.missing
+}
+
+func (f *frame) restoreLength(sent []byte) []byte {
 	if f.shorter {
 		proto, _ := network(f.captured)
 		at, _ := lengthField(proto, f.l3)

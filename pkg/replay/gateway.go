@@ -26,6 +26,17 @@ const (
 // gatewayMAC is the made-up link address of the gateway.
 var gatewayMAC = [6]byte{0x02, 0x4c, 0, 0, 0, 1}
 
+// linkMTU is that of the made-up link to every backend.
+const linkMTU = 1500
+
+// gatewaySource makes up the gateway's own address towards a backend.
+func gatewaySource(backend netip.Addr) netip.Addr {
+	if backend.Is4() {
+		return netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	}
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1})
+}
+
 // backendMAC makes up the link address of a backend: 02:4c and the last four
 // bytes of its address.
 func backendMAC(addr netip.Addr) [6]byte {
@@ -142,8 +153,10 @@ func (g *gateway) setConfig(cfg *lb.Config) error {
 	g.cfg, g.clientZones = cfg, map[netip.Addr]string{}
 	for i := range cfg.Services {
 		for _, b := range cfg.Backends(&cfg.Services[i]) {
-			g.engine.SetLink(b.Addr, controller.Link{
-				DMAC: backendMAC(b.Addr), SMAC: gatewayMAC, IfIndex: loader.TestIfIndex, Usable: true,
+			to := b.SentTo(cfg.Services[i].Forwarding)
+			g.engine.SetLink(to, controller.Link{
+				DMAC: backendMAC(to), SMAC: gatewayMAC, IfIndex: loader.TestIfIndex, Usable: true,
+				MTU: linkMTU, Source: gatewaySource(to),
 			})
 			h, ok := g.health[b.Instance]
 			if !ok {

@@ -190,7 +190,8 @@ func (r *run) packet(index int, p packet) error {
 		return nil
 	}
 	r.summary.Forwarded++
-	return r.out.write(p.time, f.restore(sent), f.missing)
+	out, missing := f.restore(sent, record.Backend != "")
+	return r.out.write(p.time, out, missing)
 }
 
 func count(b bool) int {

@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"net/netip"
+
+	"l4lb/pkg/encap"
+	"l4lb/pkg/lb"
+	"l4lb/pkg/loader"
+)
+
+// tunnel is what is put around the packets to a member.
+type tunnel struct {
+	spec   encap.Tunnel
+	header encap.Header
+	// err is why there is none although the way is known. The member then
+	// cannot be reached.
+	err error
+}
+
+// TunnelStatus is the tunnel to a member.
+type TunnelStatus struct {
+	Kind     lb.Forwarding
+	Source   netip.Prefix // the gateway's side
+	Overhead int          // bytes of headers
+	MTU      int          // bytes of the longest packet that fits in
+	Problem  string       // why there is none; "" where there is
+}
+
+// follow makes a member use the way to where its packets are sent.
+func (e *Engine) follow(s *service, m *member) {
+	p := e.path(m.backend.SentTo(s.cfg.Forwarding))
+	if m.path == p {
+		return
+	}
+	if m.path != nil {
+		delete(m.path.members, m)
+	}
+	m.path = p
+	p.members[m] = s
+}
+
+// usable reports whether packets can be sent to the member.
+func (m *member) usable() bool {
+	return m.path.link.Usable && (m.tunnel == nil || m.tunnel.err == nil)
+}
+
+// findTunnels makes the tunnels to a unit's members by what is known of the ways
+// to them.
+func (e *Engine) findTunnels(s *service) {
+	for _, m := range s.members {
+		m.tunnel = nil
+		if !s.cfg.Forwarding.Tunnelled() {
+			continue
+		}
+		m.tunnel = &tunnel{}
+		if m.path.link.IfIndex == 0 {
+			continue
+		}
+		m.tunnel.spec = encap.Tunnel{
+			Kind: s.cfg.Forwarding, Source: e.tunnelSource(s, m), Dest: m.path.addr, LinkMTU: m.path.link.MTU,
+			Port: s.cfg.Tunnel.Port, VNI: s.cfg.Tunnel.VNI, ClampMSS: s.cfg.Tunnel.ClampMSS,
+		}
+		m.tunnel.header, m.tunnel.err = m.tunnel.spec.Header()
+	}
+}
+
+// tunnelSource is the gateway's address or, where UDP ports do not tell flows
+// apart, the configured prefix.
+func (e *Engine) tunnelSource(s *service, m *member) netip.Prefix {
+	if s.cfg.Forwarding == lb.ForwardIPIP {
+		for _, p := range e.cfg.Gateway.TunnelSources {
+			if p.Addr().Is6() == m.path.addr.Is6() {
+				return p
+			}
+		}
+	}
+	if source := m.path.link.Source; source.IsValid() {
+		return netip.PrefixFrom(source, source.BitLen())
+	}
+	return netip.Prefix{}
+}
+
+// withWay puts the way to a member into its record. What an earlier run knew
+// holds until the way is found out, but no packet that belongs into a tunnel
+// leaves without.
+func (m *member) withWay(record loader.Member) loader.Member {
+	if link := &m.path.link; link.IfIndex != 0 {
+		record.DMAC, record.SMAC, record.IfIndex = link.DMAC, link.SMAC, link.IfIndex
+		record.Tunnel = encap.Header{}
+		if m.tunnel != nil {
+			record.Tunnel = m.tunnel.header
+		}
+	}
+	if (m.tunnel != nil) != (record.Tunnel != encap.Header{}) {
+		record.IfIndex = 0
+	}
+	return record
+}
+
+func (e *Engine) tunnelStatus(s *service, m *member) TunnelStatus {
+	out := TunnelStatus{Kind: lb.ForwardL2}
+	if m.tunnel == nil {
+		return out
+	}
+	out = TunnelStatus{
+		Kind: s.cfg.Forwarding, Source: m.tunnel.spec.Source,
+		Overhead: encap.Overhead(s.cfg.Forwarding, m.path.addr.Is6()), MTU: int(m.record.Tunnel.MTU),
+	}
+	if m.tunnel.err != nil {
+		out.Problem = m.tunnel.err.Error()
+	}
+	return out
+}
