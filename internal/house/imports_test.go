@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"pkg/capture": {"pkg/loader"},
 	"pkg/replay":  {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
 	"pkg/model":   {"pkg/lb", "pkg/selector"},
-	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/encap"},
+	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader"},
 	"pkg/doctor":  {"pkg/lb", "pkg/admin", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
 	"pkg/lab":     {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
