@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,14 +28,22 @@ func newExplainCommand(e *env) *cobra.Command {
 		Short: "Say which backends a client may use, and why",
 		Long: "Say which backends new connections of a client to a service may use, and why. With --health\n" +
 			"the answer is worked out from the configuration and that file alone; without, the running\n" +
-			"gateway is asked.",
+			"gateway is asked. With --config it warns where the service is the next hop of routes and\n" +
+			"the two directions of a connection may meet different backends.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			out, err := f.explain(c.Context(), e)
+			sets, err := f.explain(c.Context(), e)
 			if err != nil {
 				return err
 			}
-			return f.output.print(e.stdout, out, func(t *table) { showExplanation(t, out) })
+			out := explanation{Explanation: sets}
+			if out.Warnings, err = f.asymmetries(); err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintln(e.stderr, "warning:", w)
+			}
+			return f.output.print(e.stdout, out, func(t *table) { showExplanation(t, sets) })
 		},
 	}
 	f.gateway.register(c)
@@ -72,6 +82,30 @@ func (f *explainFlags) explain(ctx context.Context, e *env) (selector.Explanatio
 	}
 	e.warnStrangers(f.health, health, doc.Config)
 	return controller.ExplainOffline(doc.Config, f.service, client, health)
+}
+
+// explanation is what is printed: with what the configuration has to say.
+type explanation struct {
+	selector.Explanation
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// asymmetries are those of the configuration that concern the service.
+func (f *explainFlags) asymmetries() ([]string, error) {
+	if f.gateway.config == "" {
+		return nil, nil
+	}
+	doc, err := loadConfig(f.gateway.config)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, a := range doc.Asymmetries {
+		if slices.Contains(a.Services, f.service) {
+			out = append(out, a.Error.Error())
+		}
+	}
+	return out, nil
 }
 
 func showExplanation(t *table, x selector.Explanation) {

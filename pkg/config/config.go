@@ -24,6 +24,9 @@ type Document struct {
 	// Warnings are settings that are valid and have no effect, sorted by
 	// position.
 	Warnings []Error
+	// Asymmetries are next hops of the two directions of connections that may
+	// choose different backends, sorted by position.
+	Asymmetries []Asymmetry
 
 	file        string
 	vips, dests []val[netip.Prefix]
@@ -65,7 +68,7 @@ func Parse(file string, data []byte) (*Document, error) {
 	for _, rule := range noEffect() {
 		rule(c)
 	}
-	doc := &Document{Config: build(c), Warnings: r.warnings(), file: file}
+	doc := &Document{Config: build(c), Warnings: r.warnings(), Asymmetries: asymmetries(c), file: file}
 	for i := range src.rules {
 		doc.vips = append(doc.vips, src.rules[i].address)
 	}

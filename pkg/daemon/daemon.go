@@ -159,6 +159,9 @@ func (d *Daemon) warn(doc *config.Document) {
 	for _, w := range doc.Warnings {
 		d.log.Warn("setting has no effect", "at", fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Col), "what", w.Msg)
 	}
+	for _, a := range doc.Asymmetries {
+		d.log.Warn("the directions of connections may meet different backends", "at", fmt.Sprintf("%s:%d:%d", a.File, a.Line, a.Col), "why", a.Msg)
+	}
 }
 
 // openDatapath loads the program and its maps, or adopts those that are pinned.
