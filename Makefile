@@ -26,7 +26,7 @@ BPF_OBJECTS := '*_bpfel*.go' '*_bpfel*.o'
 DEPS_GENERATE := $(CLANG) llvm-$(LLVM_VERSION) libbpf-dev linux-libc-dev
 DEPS_LINT := $(CLANG_FORMAT) shellcheck
 DEPS_RACE := gcc libc6-dev
-DEPS_TEST := iproute2 procps
+DEPS_TEST := iproute2 procps nftables
 
 # Packages whose tests touch no kernel object.
 PURE := ./pkg/admin/... ./pkg/config/... ./pkg/conntrack/... ./pkg/controller/... \
