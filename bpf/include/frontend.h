@@ -68,23 +68,29 @@ static __always_inline struct front *find_address(const __u64 addr[2], bool ipv4
 }
 
 /* The most specific rule: address, protocol and port; address and protocol;
- * address (L3_DEFAULT). 0 when there is none (semantics.md 6).
+ * address (L3_DEFAULT). 0 when there is none (semantics.md 6). Most addresses have
+ * one port of a protocol, which their own record knows.
  */
 static __always_inline __u32 find_rule(const struct packet *pkt, const struct front *front)
 {
+	__be16 dport = pkt->fragment ? pkt->match_port : pkt->tail.dport, only;
 	__u8 proto = pkt->tail.proto;
-	__u32 rule = 0;
+	struct front *port;
+	__u32 rule;
 
-	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
-		if (pkt->fragment != FRAGMENT_LATER) {
-			__be16 dport = pkt->fragment ? pkt->match_port : pkt->tail.dport;
-			struct front *port =
-				front_lookup(front->addr, front_word(FRONT_PORT, proto, dport));
-
-			if (port)
-				return port->rule;
-		}
-		rule = proto == IPPROTO_TCP ? front->rule : front->rule_udp;
+	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
+		return front->rule_l3;
+	rule = proto == IPPROTO_TCP ? front->rule : front->rule_udp;
+	only = proto == IPPROTO_TCP ? front->tcp_port : front->udp_port;
+	if (only) {
+		if (only == dport && pkt->fragment != FRAGMENT_LATER)
+			return rule;
+		rule = 0;
+	}
+	if (front->ports && pkt->fragment != FRAGMENT_LATER) {
+		port = front_lookup(front->addr, front_word(FRONT_PORT, proto, dport));
+		if (port)
+			return port->rule;
 	}
 	return rule ?: front->rule_l3;
 }

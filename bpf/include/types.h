@@ -206,20 +206,23 @@ struct refused {
  * port). A record is at most FRONT_PROBES slots behind its hash.
  */
 #define FRONT_EMPTY 0
-#define FRONT_ADDRESS 1 /* an address of ours and its all-port rules */
+#define FRONT_ADDRESS 1 /* an address of ours and some of its rules */
 #define FRONT_PREFIX 2	/* the same for an IPv6 /96 */
-#define FRONT_PORT 3	/* one port of it: rule */
+#define FRONT_PORT 3	/* one more port of it: rule */
 
 struct front {
 	__u64 addr[2]; /* network order; IPv4 as ::ffff:a.b.c.d */
 	__be16 port;   /* FRONT_PORT */
 	__u8 proto;    /* FRONT_PORT */
 	__u8 kind;
-	__u16 rule;	/* FRONT_PORT: its rule; else the all-port TCP rule */
-	__u16 rule_udp; /* all-port UDP rule */
+	__u16 rule;	/* FRONT_PORT: its rule; else the TCP rule */
+	__u16 rule_udp; /* UDP rule */
 	__u16 rule_l3;	/* L3_DEFAULT rule */
-	__u16 reserved0;
-	__u32 reserved1;
+	/* The only port of rule and of rule_udp; 0 for all ports. */
+	__be16 tcp_port;
+	__be16 udp_port;
+	__u8 ports; /* there are FRONT_PORT records of the address */
+	__u8 reserved;
 };
 _Static_assert(sizeof(struct front) == 32, "front layout");
 

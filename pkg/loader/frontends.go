@@ -59,10 +59,11 @@ func (d *Datapath) SetFrontends(list []Frontend) error {
 		base := lbFront{Addr: addressWords(f.Address.Masked().Addr())}
 		address := base
 		address.Kind, address.Rule, address.RuleUdp, address.RuleL3 = kind, uint16(f.TCP), uint16(f.UDP), uint16(f.L3)
+		rest := takePorts(&address, f.Ports)
 		if err := placeFront(table, address); err != nil {
 			return fmt.Errorf("frontend %s: %w", f.Address, err)
 		}
-		for _, p := range f.Ports {
+		for _, p := range rest {
 			port := base
 			port.Kind, port.Proto, port.Port, port.Rule = frontPort, p.Protocol, swap16(p.Port), uint16(p.Rule)
 			if err := placeFront(table, port); err != nil {
@@ -75,6 +76,26 @@ func (d *Datapath) SetFrontends(list []Frontend) error {
 	control := d.control
 	control.FrontHalf, control.FrontPrefixes = half, prefixes
 	return d.setControl(control)
+}
+
+// takePorts puts the first port of each protocol that has no rule for all ports
+// into the address's own record, and returns those that need one of their own.
+func takePorts(address *lbFront, ports []FrontendPort) (rest []FrontendPort) {
+	for _, p := range ports {
+		rule, only := &address.Rule, &address.TcpPort
+		if p.Protocol != 6 {
+			rule, only = &address.RuleUdp, &address.UdpPort
+		}
+		if *rule != 0 || p.Port == 0 {
+			rest = append(rest, p)
+			continue
+		}
+		*rule, *only = uint16(p.Rule), swap16(p.Port)
+	}
+	if len(rest) > 0 {
+		address.Ports = 1
+	}
+	return rest
 }
 
 // setControl switches halves. The words are written one by one; each is a valid

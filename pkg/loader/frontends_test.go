@@ -44,6 +44,57 @@ func TestProgramFindsEveryFrontend(t *testing.T) {
 	}
 }
 
+// An address's own record knows one port of each protocol, and the others have
+// records: which is which makes no difference to a packet.
+func TestPortsOfAnAddressAreEqual(t *testing.T) {
+	d := newFixture(t)
+	rules := []uint32{ruleTCP80, ruleUDPAll, ruleTCPAll, ruleL3}
+	for _, id := range rules {
+		must(t, d.SetRule(id, fixtureRule(id)))
+	}
+	const tcpNumber, udpNumber = 6, 17
+	vip := netip.PrefixFrom(testutil.VIP4, 32)
+	one := []FrontendPort{{tcpNumber, 80, ruleTCP80}}
+	both := []FrontendPort{{udpNumber, 80, ruleUDPAll}, {tcpNumber, 80, ruleTCP80}, {tcpNumber, 81, ruleTCPAll}}
+	for name, tt := range map[string]struct {
+		frontend          Frontend
+		tcp80, tcp81, udp uint32
+	}{
+		"one port":                       {Frontend{Ports: one}, ruleTCP80, 0, 0},
+		"one port and every protocol":    {Frontend{Ports: one, L3: ruleL3}, ruleTCP80, ruleL3, ruleL3},
+		"one port and all of another":    {Frontend{Ports: one, UDP: ruleUDPAll}, ruleTCP80, 0, ruleUDPAll},
+		"one port beside all others":     {Frontend{Ports: one, TCP: ruleTCPAll}, ruleTCP80, ruleTCPAll, 0},
+		"ports of both protocols":        {Frontend{Ports: both}, ruleTCP80, ruleTCPAll, ruleUDPAll},
+		"both and every protocol":        {Frontend{Ports: both, L3: ruleL3}, ruleTCP80, ruleTCPAll, ruleUDPAll},
+		"all ports of a protocol":        {Frontend{TCP: ruleTCPAll}, ruleTCPAll, ruleTCPAll, 0},
+		"all ports and every protocol":   {Frontend{TCP: ruleTCPAll, L3: ruleL3}, ruleTCPAll, ruleTCPAll, ruleL3},
+		"every protocol":                 {Frontend{L3: ruleL3}, ruleL3, ruleL3, ruleL3},
+		"ports of both, and all of each": {Frontend{Ports: both, TCP: ruleL3, UDP: ruleL3}, ruleTCP80, ruleTCPAll, ruleUDPAll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forgetFlows(d)
+			tt.frontend.Address = vip
+			must(t, d.SetFrontends([]Frontend{tt.frontend}))
+			client := ap(testutil.ZoneAClient4, 4000)
+			for _, p := range []struct {
+				what  string
+				frame []byte
+				want  uint32
+			}{
+				{"tcp 80", testutil.SYN(t, client, ap(testutil.VIP4, 80)), tt.tcp80},
+				{"tcp 81", testutil.SYN(t, client, ap(testutil.VIP4, 81)), tt.tcp81},
+				{"udp 80", testutil.UDP(t, client, ap(testutil.VIP4, 80)), tt.udp},
+			} {
+				trace, _, err := d.Run(p.frame)
+				must(t, err)
+				if trace.Rule != p.want {
+					t.Errorf("%s: rule %d, want %d", p.what, trace.Rule, p.want)
+				}
+			}
+		})
+	}
+}
+
 // A record has few places; where they are taken, the table is full and what was
 // there before stays.
 func TestFrontendsThatDoNotFitLeaveTheOldOnes(t *testing.T) {
@@ -57,6 +108,7 @@ func TestFrontendsThatDoNotFitLeaveTheOldOnes(t *testing.T) {
 		t.Fatalf("SetFrontends: %v, want ErrFull", err)
 	}
 	list = list[:1]
+	list[0].TCP = ruleTCPAll
 	for i := range 1024 {
 		list[0].Ports = append(list[0].Ports, FrontendPort{Protocol: 6, Port: uint16(i), Rule: ruleTCP80})
 	}

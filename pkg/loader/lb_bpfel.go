@@ -109,16 +109,18 @@ const (
 )
 
 type lbFront struct {
-	_         structs.HostLayout
-	Addr      [2]uint64
-	Port      uint16
-	Proto     uint8
-	Kind      uint8
-	Rule      uint16
-	RuleUdp   uint16
-	RuleL3    uint16
-	Reserved0 uint16
-	Reserved1 uint32
+	_        structs.HostLayout
+	Addr     [2]uint64
+	Port     uint16
+	Proto    uint8
+	Kind     uint8
+	Rule     uint16
+	RuleUdp  uint16
+	RuleL3   uint16
+	TcpPort  uint16
+	UdpPort  uint16
+	Ports    uint8
+	Reserved uint8
 }
 
 type lbMember struct {
