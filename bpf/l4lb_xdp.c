@@ -26,6 +26,7 @@
 #include "deliver.h"
 #include "mss.h"
 #include "toobig.h"
+#include "encap.h"
 #include "tunnel.h"
 #include "flow.h"
 #include "signal.h"

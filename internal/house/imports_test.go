@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"pkg/healthcheck": {"pkg/lb"},
 	"pkg/conntrack":   {"pkg/lb"},
 	"pkg/neigh":       {"pkg/lb"},
-	"pkg/probe":       {"pkg/lb"},
+	"pkg/probe":       {"pkg/lb", "pkg/encap"},
 	"pkg/decap":       {"pkg/lb"},
 	"pkg/announce":    {"pkg/lb"},
 	"pkg/encap":       {"pkg/lb"},
@@ -43,8 +43,8 @@ var mayImport = map[string][]string{
 	"pkg/capture": {"pkg/loader"},
 	"pkg/replay":  {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
 	"pkg/model":   {"pkg/lb", "pkg/selector"},
-	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader"},
-	"pkg/doctor":  {"pkg/lb", "pkg/admin", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
+	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/encap"},
+	"pkg/doctor":  {"pkg/lb", "pkg/encap", "pkg/admin", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
 	"pkg/lab":     {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
 

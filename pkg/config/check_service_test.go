@@ -228,14 +228,13 @@ backendServices: [{name: s, backends: [{group: g}, {group: h, failover: true}]}]
 			},
 		},
 		{
-			desc: "forwarding, subsetting, logs and haPolicy that come later",
+			desc: "subsetting, logs and haPolicy that come later",
 			yaml: `backendServices:
 - {name: s, l4lb: {forwarding: IPIP, probe: vip}, subsetting: {policy: CONSISTENT_HASH_SUBSETTING}}
 - {name: t, l4lb: {forwarding: GUE, probe: direct}, logConfig: {enable: true, sampleRate: 1.0, optionalMode: CUSTOM, optionalFields: [rtt]}}
 - {name: u, l4lb: {forwarding: GENEVE}, haPolicy: {fastIPMove: GARP_RA}}
 ` + gatewayYAML,
 			want: []string{
-				"2:45: probe \"vip\" is not supported yet with forwarding IPIP: use direct",
 				"2:72: subsetting \"CONSISTENT_HASH_SUBSETTING\" is not supported yet: use NONE",
 				"3:73: logConfig.enable true is not supported yet on a backend service: use",
 				"4:41: haPolicy is not supported yet: remove it",

@@ -1,14 +1,11 @@
 package config
 
-import "l4lb/pkg/lb"
-
 // unsupported lists what the schema knows and the product does not do yet.
 // Such a value is refused, never ignored; a value that is the default passes.
 // Whoever builds one of these deletes its line and its function.
 func unsupported() []func(*check) {
 	return []func(*check){
 		sourceRegionsNotYet,
-		tunnelProbesNotYet,
 		subsettingNotYet,
 		serviceLogsNotYet,
 		haPolicyNotYet,
@@ -20,14 +17,6 @@ func sourceRegionsNotYet(c *check) {
 	for i := range c.healthChecks {
 		if regions := c.healthChecks[i].regions; regions.v {
 			c.errorf(regions.pos, "sourceRegions is not supported yet: remove it, the gateway is the only prober")
-		}
-	}
-}
-
-func tunnelProbesNotYet(c *check) {
-	for i := range c.services {
-		if x := &c.services[i].extension; x.forwards().Tunnelled() && x.probe.or("") == lb.ProbeVIP {
-			c.errorf(x.probe.pos, "probe %q is not supported yet with forwarding %s: use %s", lb.ProbeVIP, x.forwards(), lb.ProbeDirect)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"l4lb/pkg/healthcheck"
 	"l4lb/pkg/lb"
-	"l4lb/pkg/probe"
 	"l4lb/pkg/selector"
 )
 
@@ -44,18 +43,27 @@ func newHealthBook(cfg *lb.Config, index *configIndex, throughVIP bool) *healthB
 			continue
 		}
 		vips := b.addresses(s.Name)
-		if !throughVIP || s.Probe == lb.ProbeDirect || s.Forwarding.Tunnelled() {
+		if !throughVIP || s.Probe == lb.ProbeDirect {
 			vips = nil
 		}
-		for _, m := range index.backends(s) {
+		backends := index.backends(s)
+		for _, m := range backends {
 			o := healthOwner{s.Name, m.Instance, m.Addr}
-			for _, t := range targetsOf(m.Addr, s.Forwarding, vips) {
+			for _, t := range targetsOf(m.Addr, s.Way(m), served(s, backends, m.Addr, vips)) {
 				t.Check = *check
 				b.add(o, t)
 			}
 		}
 	}
 	return b
+}
+
+// served are the VIPs whose packets come to a backend: those of its family and,
+// where a tunnel takes them, those that no backend has the family of.
+func served(s *lb.Service, backends []lb.Backend, backend netip.Addr, vips []netip.Addr) []netip.Addr {
+	other := func(b lb.Backend) bool { return b.Addr.Is4() != backend.Is4() }
+	all := s.Forwarding.Tunnelled() && !slices.ContainsFunc(backends, other)
+	return slices.DeleteFunc(slices.Clone(vips), func(vip netip.Addr) bool { return !all && vip.Is4() != backend.Is4() })
 }
 
 // addresses are those of a service's rules, sorted. A range is probed at its
@@ -69,17 +77,15 @@ func (b *healthBook) addresses(service string) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// targetsOf are where a backend is probed: at each VIP of its family, or at its
+// targetsOf are where a backend is probed: at each VIP that it serves, or at its
 // own address where there is none.
-func targetsOf(backend netip.Addr, forwarding lb.Forwarding, vips []netip.Addr) []healthcheck.Target {
-	var out []healthcheck.Target
-	for _, vip := range vips {
-		if vip.Is4() == backend.Is4() {
-			out = append(out, healthcheck.Target{Addr: vip, Via: healthcheck.Via{Backend: backend, Forwarding: forwarding}})
-		}
+func targetsOf(backend netip.Addr, way lb.Way, vips []netip.Addr) []healthcheck.Target {
+	if len(vips) == 0 {
+		return []healthcheck.Target{{Addr: backend}}
 	}
-	if out == nil {
-		out = []healthcheck.Target{{Addr: backend}}
+	out := make([]healthcheck.Target, len(vips))
+	for i, vip := range vips {
+		out[i] = healthcheck.Target{Addr: vip, Via: healthcheck.Via{Backend: backend, Way: way}}
 	}
 	return out
 }
@@ -234,23 +240,4 @@ func (c *Controller) RuleHealth(service, instance string, addr netip.Addr) []Rul
 		out = append(out, h)
 	}
 	return out
-}
-
-// setPaths tells what delivers probes where the backends are.
-func (c *Controller) setPaths() {
-	if c.opts.Probes == nil {
-		return
-	}
-	var paths []probe.Path
-	for addr, entry := range c.opts.Neighbours.Snapshot() {
-		p := probe.Path{Backend: addr, Forwarding: lb.ForwardL2, IfIndex: entry.LinkIndex, MTU: entry.MTU}
-		if len(entry.MAC) == 6 && len(entry.SrcMAC) == 6 {
-			p.DMAC, p.SMAC = [6]byte(entry.MAC), [6]byte(entry.SrcMAC)
-			p.Usable = entry.Usable()
-		}
-		paths = append(paths, p)
-	}
-	if err := c.opts.Probes.SetPaths(paths); err != nil {
-		c.log.Error("deliver health checks", "err", err)
-	}
 }

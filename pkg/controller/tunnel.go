@@ -44,40 +44,29 @@ func (m *member) usable() bool {
 	return m.path.link.Usable && (m.tunnel == nil || m.tunnel.err == nil)
 }
 
-// findTunnels makes the tunnels to a unit's members by what is known of the ways
-// to them.
+// findTunnels makes the tunnels to a unit's members.
 func (e *Engine) findTunnels(s *service) {
 	for _, m := range s.members {
-		m.tunnel = nil
-		if !s.cfg.Forwarding.Tunnelled() {
-			continue
-		}
-		m.tunnel = &tunnel{}
-		if m.path.link.IfIndex == 0 {
-			continue
-		}
-		m.tunnel.spec = encap.Tunnel{
-			Kind: s.cfg.Forwarding, Source: e.tunnelSource(s, m), Dest: m.path.addr, LinkMTU: m.path.link.MTU,
-			Port: s.cfg.Tunnel.Port, VNI: s.cfg.Tunnel.VNI, ClampMSS: s.cfg.Tunnel.ClampMSS,
-		}
-		m.tunnel.header, m.tunnel.err = m.tunnel.spec.Header()
+		m.tunnel = e.tunnelTo(s, m)
 	}
 }
 
-// tunnelSource is the gateway's address or, where UDP ports do not tell flows
-// apart, the configured prefix.
-func (e *Engine) tunnelSource(s *service, m *member) netip.Prefix {
-	if s.cfg.Forwarding == lb.ForwardIPIP {
-		for _, p := range e.cfg.Gateway.TunnelSources {
-			if p.Addr().Is6() == m.path.addr.Is6() {
-				return p
-			}
-		}
+// tunnelTo is the tunnel to a member by what is known of the way to it; nil where
+// its service has none.
+func (e *Engine) tunnelTo(s *service, m *member) *tunnel {
+	if !s.cfg.Forwarding.Tunnelled() {
+		return nil
 	}
-	if source := m.path.link.Source; source.IsValid() {
-		return netip.PrefixFrom(source, source.BitLen())
+	t := &tunnel{}
+	if m.path.link.IfIndex == 0 {
+		return t
 	}
-	return netip.Prefix{}
+	t.spec = encap.Tunnel{
+		Kind: s.cfg.Forwarding, Source: encap.Source(e.cfg.Gateway.TunnelSources, s.cfg.Way(m.backend), m.path.link.Source), Dest: m.path.addr, LinkMTU: m.path.link.MTU,
+		Port: s.cfg.Tunnel.Port, VNI: s.cfg.Tunnel.VNI, ClampMSS: s.cfg.Tunnel.ClampMSS,
+	}
+	t.header, t.err = t.spec.Header()
+	return t
 }
 
 // withWay puts the way to a member into its record. What an earlier run knew

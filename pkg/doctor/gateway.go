@@ -114,13 +114,15 @@ func (p peer) String() string { return fmt.Sprintf("%s (%s)", p.instance, p.addr
 // on is the host of its mend.
 func (p peer) on() string { return "backend " + p.String() }
 
-// peers are the backends of all services, each once, in configuration order.
+// peers are where the packets of all services go, each once, in configuration
+// order: backends, or the ends of the tunnels to them.
 func (g *gateway) peers() []peer {
 	seen := map[peer]bool{}
 	var out []peer
 	for i := range g.Config.Services {
-		for _, b := range g.Config.Backends(&g.Config.Services[i]) {
-			p := peer{b.Instance, b.Addr.Unmap()}
+		s := &g.Config.Services[i]
+		for _, b := range g.Config.Backends(s) {
+			p := peer{b.Instance, b.SentTo(s.Forwarding).Unmap()}
 			if !seen[p] {
 				seen[p] = true
 				out = append(out, p)

@@ -18,6 +18,8 @@ type way struct {
 	via  netip.Addr // the router, or the backend itself
 	mac  [6]byte
 	mtu  int
+	// source is this host's address towards it; not valid where it has none.
+	source netip.Addr
 }
 
 // checkNeighbours finds the way to each backend and whether somebody is at its
@@ -94,6 +96,9 @@ func (g *gateway) addWay(p peer, r *netlink.Route, f Finding) (_ Finding, ok boo
 	}
 	if via, isVia := r.Via.(*netlink.Via); isVia {
 		w.via, _ = netip.AddrFromSlice(via.Addr)
+	}
+	if source, ok := netip.AddrFromSlice(r.Src); ok {
+		w.source = source.Unmap()
 	}
 	if r.MTU > 0 {
 		w.mtu = min(w.mtu, r.MTU)

@@ -83,8 +83,8 @@ func (g *gateway) directTrials(s *lb.Service) (out []*trial, notes []Finding) {
 		return nil, append(notes, Finding{Subject: s.Name, Status: Note, What: "the service has no health check: nothing can be asked"})
 	}
 	for _, b := range g.Config.Backends(s) {
-		t := &trial{peer: peer{b.Instance, b.Addr.Unmap()}, direct: true, forwarding: s.Forwarding, check: *check}
-		if _, reached := g.ways[t.peer.addr]; reached {
+		t := &trial{peer: peer{b.Instance, b.Addr.Unmap()}, direct: true, way: s.Way(b), sentTo: b.SentTo(s.Forwarding).Unmap(), check: *check}
+		if _, reached := g.ways[t.sentTo]; reached {
 			g.fromDaemon(t, s.Name)
 			out = append(out, t)
 		}

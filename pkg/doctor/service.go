@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"l4lb/pkg/encap"
 	"l4lb/pkg/healthcheck"
 	"l4lb/pkg/lb"
 	"l4lb/pkg/probe"
@@ -21,10 +22,11 @@ const maxTrials = 64
 
 // trial is one backend asked at one VIP, and at its own address if that fails.
 type trial struct {
-	peer       peer
-	vip        netip.Addr
-	forwarding lb.Forwarding
-	check      lb.HealthCheck
+	peer   peer
+	vip    netip.Addr
+	way    lb.Way
+	sentTo netip.Addr // where frames for it go: its own address, or its tunnel's end
+	check  lb.HealthCheck
 	// direct: only the backend's own address is asked, and atVIP is its answer.
 	direct bool
 	// known: the daemon told atVIP.
@@ -40,7 +42,7 @@ func (t *trial) target(own bool) healthcheck.Target {
 	if own || t.direct {
 		return healthcheck.Target{Addr: t.peer.addr, Check: t.check}
 	}
-	return healthcheck.Target{Addr: t.vip, Via: healthcheck.Via{Backend: t.peer.addr, Forwarding: t.forwarding}, Check: t.check}
+	return healthcheck.Target{Addr: t.vip, Via: healthcheck.Via{Backend: t.peer.addr, Way: t.way}, Check: t.check}
 }
 
 // checkServices compares what a backend answers at a VIP, by the forwarding of
@@ -99,9 +101,9 @@ func (g *gateway) trials() (out []*trial, notes []Finding) {
 		}
 		for _, vip := range g.vipsOf(s.Name) {
 			for _, b := range g.Config.Backends(s) {
-				t := &trial{peer: peer{b.Instance, b.Addr.Unmap()}, vip: vip, forwarding: s.Forwarding, check: check}
+				t := &trial{peer: peer{b.Instance, b.Addr.Unmap()}, vip: vip, way: s.Way(b), sentTo: b.SentTo(s.Forwarding).Unmap(), check: check}
 				k := key{t.peer.addr, vip, t.target(false).Key()}
-				if _, reached := g.ways[t.peer.addr]; !reached || seen[k] || vip.Is4() != t.peer.addr.Is4() || g.onHost[vip] {
+				if _, reached := g.ways[t.sentTo]; !reached || seen[k] || vip.Is4() != t.peer.addr.Is4() || g.onHost[vip] {
 					continue
 				}
 				seen[k] = true
@@ -177,12 +179,10 @@ func (g *gateway) tryVIPs(ctx context.Context, trials []*trial) ([]Finding, erro
 	}
 	var paths []probe.Path
 	for _, t := range trials {
-		w := g.ways[t.peer.addr]
-		p := probe.Path{
-			Backend: t.peer.addr, Forwarding: t.forwarding, IfIndex: w.link.Index, DMAC: w.mac,
-			SMAC: [6]byte(w.link.HardwareAddr), MTU: w.mtu, Usable: true,
+		if t.known || t.direct {
+			continue
 		}
-		if !t.known && !t.direct && !slices.Contains(paths, p) {
+		if p := g.probePath(t); !slices.Contains(paths, p) {
 			paths = append(paths, p)
 		}
 	}
@@ -196,6 +196,26 @@ func (g *gateway) tryVIPs(ctx context.Context, trials []*trial) ([]Finding, erro
 		return &t.atVIP
 	})
 	return nil, output.Close()
+}
+
+// probePath is the way that the backend's traffic takes. A tunnel that cannot be
+// made leaves it unusable.
+func (g *gateway) probePath(t *trial) probe.Path {
+	w := g.ways[t.sentTo]
+	p := probe.Path{
+		Backend: t.peer.addr, Way: t.way, IfIndex: w.link.Index, DMAC: w.mac,
+		SMAC: [6]byte(w.link.HardwareAddr), MTU: w.mtu, Usable: true,
+	}
+	if t.way.Forwarding.Tunnelled() {
+		tunnel := encap.Tunnel{
+			Kind: t.way.Forwarding, Source: encap.Source(g.Config.Gateway.TunnelSources, t.way, w.source), Dest: t.way.End,
+			Port: t.way.Port, VNI: t.way.VNI, LinkMTU: w.mtu,
+		}
+		var err error
+		p.Tunnel, err = tunnel.Header()
+		p.Usable = err == nil
+	}
+	return p
 }
 
 // tryAll makes a probe for each trial that has a place for its result.

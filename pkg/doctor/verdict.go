@@ -31,7 +31,7 @@ func (t *trial) finding() Finding {
 		f.What = "the check of its own address fails: " + text(t.atVIP)
 		f.Mend = []string{fmt.Sprintf("ss -ltnp 'sport = :%d'", t.check.Port)}
 		return f
-	case t.own.OK() && t.forwarding == lb.ForwardL2:
+	case t.own.OK() && t.way.Forwarding == lb.ForwardL2:
 		return t.onlyOwn(f)
 	case t.own.OK():
 		return t.noTunnel(f)
@@ -69,10 +69,10 @@ func (t *trial) onlyOwn(f Finding) Finding {
 // noTunnel is the finding for a backend that answers at its own address alone,
 // where a tunnel leads to it.
 func (t *trial) noTunnel(f Finding) Finding {
-	f.What = fmt.Sprintf("its service answers at %s, and not at the VIP through the %s tunnel: %s", t.target(true).AddrPort(), t.forwarding, text(t.atVIP))
+	f.What = fmt.Sprintf("its service answers at %s, and not at the VIP through the %s tunnel: %s", t.target(true).AddrPort(), t.way.Forwarding, text(t.atVIP))
 	f.Why = "the tunnel does not end there, the VIP is missing on its lo, or a strict rp_filter of the tunnel's device drops what comes out"
 	f.Mend = []string{
-		fmt.Sprintf("l4lbd doctor --backend --vip %s --port %d --tunnel %s", t.vip, t.check.Port, t.forwarding),
+		fmt.Sprintf("l4lbd doctor --backend --vip %s --port %d --tunnel %s", t.vip, t.check.Port, t.way.Forwarding),
 	}
 	return f
 }

@@ -33,7 +33,7 @@ func TestTrialFinding(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := trial{
 				peer: peer{"web-1", netip.MustParseAddr("10.1.0.11")}, vip: netip.MustParseAddr("192.0.2.10"),
-				forwarding: tt.forwarding, check: lb.HealthCheck{Type: lb.CheckTCP, Port: 80},
+				way: lb.Way{Forwarding: tt.forwarding}, check: lb.HealthCheck{Type: lb.CheckTCP, Port: 80},
 				atVIP: result(tt.vip), own: result(tt.own),
 			}
 			f := tr.finding()

@@ -39,7 +39,7 @@ type Dialer struct {
 	// deliver them. It may wait for the way to become known, until ctx ends.
 	// An error that wraps EHOSTUNREACH speaks against the backend, any other
 	// against the gateway. Without Route such probes are LOCAL_ERRORs.
-	Route func(ctx context.Context, addr, backend netip.Addr, forwarding lb.Forwarding) (source netip.Addr, mark uint32, err error)
+	Route func(ctx context.Context, addr, backend netip.Addr, way lb.Way) (source netip.Addr, mark uint32, err error)
 	// Control, if set, is called with each new socket before it connects, to
 	// set a mark or a device. Its error makes the probe a LOCAL_ERROR.
 	Control func(ctx context.Context, t Target, network string, c syscall.RawConn) error
@@ -86,7 +86,7 @@ func (d *Dialer) leave(ctx context.Context, t Target) (l leave, err error) {
 	if d.Route == nil {
 		return l, controlError{errNoRoute}
 	}
-	l.source, l.mark, err = d.Route(ctx, t.Addr, t.Via.Backend, t.Via.Forwarding)
+	l.source, l.mark, err = d.Route(ctx, t.Addr, t.Via.Backend, t.Via.Way)
 	if err != nil && !errors.Is(err, unix.EHOSTUNREACH) {
 		err = controlError{err}
 	}

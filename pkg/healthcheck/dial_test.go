@@ -153,12 +153,12 @@ func TestClassify(t *testing.T) {
 
 func TestRoutedProbes(t *testing.T) {
 	target := at(serve(t, loopback4, hang), check(lb.CheckTCP, nil))
-	target.Via = Via{Backend: netip.MustParseAddr("192.0.2.7"), Forwarding: lb.ForwardL2}
+	target.Via = Via{Backend: netip.MustParseAddr("192.0.2.7"), Way: lb.Way{Forwarding: lb.ForwardL2}}
 	source := netip.MustParseAddr("127.0.0.5")
 	route := func(err error) *Dialer {
-		return &Dialer{Source4: netip.MustParseAddr("127.0.0.6"), Route: func(_ context.Context, addr, backend netip.Addr, forwarding lb.Forwarding) (netip.Addr, uint32, error) {
-			if addr != target.Addr || backend != target.Via.Backend || forwarding != lb.ForwardL2 {
-				t.Errorf("asked for the way of %s to %s by %s", addr, backend, forwarding)
+		return &Dialer{Source4: netip.MustParseAddr("127.0.0.6"), Route: func(_ context.Context, addr, backend netip.Addr, way lb.Way) (netip.Addr, uint32, error) {
+			if addr != target.Addr || backend != target.Via.Backend || way.Forwarding != lb.ForwardL2 {
+				t.Errorf("asked for the way of %s to %s by %s", addr, backend, way.Forwarding)
 			}
 			return source, 0, err
 		}}

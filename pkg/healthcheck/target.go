@@ -26,8 +26,8 @@ type Target struct {
 // Via is the backend that a probe of a shared address is delivered to, and how.
 // The zero Via means that Addr is the backend's own and routing finds it.
 type Via struct {
-	Backend    netip.Addr
-	Forwarding lb.Forwarding
+	Backend netip.Addr
+	Way     lb.Way
 }
 
 // Direct reports whether probes go by the gateway's own routing.
@@ -76,7 +76,7 @@ func (t Target) validate() error {
 	}
 	c := &t.Check
 	reject(!t.Addr.IsValid(), "no address")
-	reject(!t.Via.Direct() && (!t.Via.Backend.IsValid() || t.Via.Forwarding == ""), "no backend to deliver to")
+	reject(!t.Via.Direct() && (!t.Via.Backend.IsValid() || t.Via.Way.Forwarding == ""), "no backend to deliver to")
 	reject(c.Port == 0, "no port")
 	reject(c.CheckInterval < time.Millisecond, "check interval %v is too short", c.CheckInterval)
 	reject(c.Timeout <= 0 || c.Timeout > c.CheckInterval,

@@ -187,7 +187,7 @@ func TestInvalidTargetsChangeNothing(t *testing.T) {
 // via is a target at a VIP that is delivered to the n-th backend.
 func via(n int, edit func(*lb.HealthCheck)) Target {
 	t := fakeTarget(n, edit)
-	return Target{Addr: netip.MustParseAddr("198.51.100.1"), Via: Via{Backend: t.Addr, Forwarding: lb.ForwardL2}, Check: t.Check}
+	return Target{Addr: netip.MustParseAddr("198.51.100.1"), Via: Via{Backend: t.Addr, Way: lb.Way{Forwarding: lb.ForwardL2}}, Check: t.Check}
 }
 
 // TestBackendsOfOneVIPAreApart probes one address through two backends: each

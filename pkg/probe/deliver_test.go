@@ -117,7 +117,7 @@ func TestRouteWaitsForTheWay(t *testing.T) {
 	route := func(timeout time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
-		_, _, err := out.Route(ctx, vip4, l.backends[0].addr4, lb.ForwardL2)
+		_, _, err := out.Route(ctx, vip4, l.backends[0].addr4, lb.Way{Forwarding: lb.ForwardL2})
 		return err
 	}
 	if err := route(20 * time.Millisecond); !errors.Is(err, ErrNoWay) || !errors.Is(err, unix.EHOSTUNREACH) {

@@ -100,7 +100,7 @@ func (b *backend) serve(t testing.TB, name string) {
 func (l *lab) path(i int, ipv6 bool) Path {
 	b := l.backends[i]
 	p := Path{
-		Backend: b.addr4, Forwarding: lb.ForwardL2, IfIndex: l.ifindex,
+		Backend: b.addr4, Way: lb.Way{Forwarding: lb.ForwardL2}, IfIndex: l.ifindex,
 		DMAC: [6]byte(b.mac), SMAC: [6]byte(l.mac), MTU: 1500, Usable: true,
 	}
 	if ipv6 {
@@ -137,7 +137,7 @@ func (l *lab) probe(t testing.TB, out *Output, i int, ipv6 bool, response string
 		vip = vip6
 	}
 	target := httpCheck(vip, response)
-	target.Via = healthcheck.Via{Backend: l.path(i, ipv6).Backend, Forwarding: lb.ForwardL2}
+	target.Via = healthcheck.Via{Backend: l.path(i, ipv6).Backend, Way: lb.Way{Forwarding: lb.ForwardL2}}
 	return l.send(t, &healthcheck.Dialer{Route: out.Route}, target)
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"l4lb/pkg/encap"
 	"l4lb/pkg/lb"
 )
 
@@ -47,25 +48,33 @@ type Options struct {
 // Path is the way to one backend.
 type Path struct {
 	Backend    netip.Addr
-	Forwarding lb.Forwarding
+	Way        lb.Way
 	IfIndex    int     // of the interface towards the backend
 	DMAC, SMAC [6]byte // of the next hop and of that interface
-	MTU        int     // bytes
+	MTU        int     // bytes, of that interface
+	// Tunnel is what clients' packets to the backend get around them; the
+	// zero Header where there is no tunnel.
+	Tunnel encap.Header
 	// Usable: a frame can be sent now. Probes wait for a way that is not.
 	Usable bool
 }
 
 type pathKey struct {
-	backend    netip.Addr
-	forwarding lb.Forwarding
+	backend netip.Addr
+	way     lb.Way
 }
 
 // way is a Path with what belongs to it.
 type way struct {
-	path   Path
-	index  uint32 // what the mark carries; never 0
-	source netip.Addr
-	asked  time.Time // when source was found; zero: ask
+	path    Path
+	index   uint32    // what the mark carries; never 0
+	sources [2]source // of IPv4 and IPv6 probes
+}
+
+// source is where probes come from.
+type source struct {
+	addr  netip.Addr
+	asked time.Time // when addr was found; zero: ask
 }
 
 // Output is what probes leave by. Its methods may be called from any goroutine.
@@ -161,7 +170,7 @@ func (o *Output) SetPaths(paths []Path) error {
 	changed := false
 	for _, p := range paths {
 		p.Backend = p.Backend.Unmap()
-		key := pathKey{p.Backend, p.Forwarding}
+		key := pathKey{p.Backend, p.Way}
 		wanted[key] = true
 		w := o.ways[key]
 		if w != nil && w.path == p {
@@ -172,7 +181,7 @@ func (o *Output) SetPaths(paths []Path) error {
 			w = &way{index: o.indexes.take()}
 			o.ways[key] = w
 		}
-		w.path, w.asked = p, time.Time{}
+		w.path, w.sources = p, [2]source{}
 		errs = append(errs, o.write(w))
 	}
 	for key, w := range o.ways {
@@ -203,8 +212,8 @@ var errClosed = errors.New("probes are no longer delivered")
 // Route returns the address that a probe of addr comes from and the mark that
 // has it delivered to backend. It waits until the way is known, or ctx ends:
 // then the error is ErrNoWay.
-func (o *Output) Route(ctx context.Context, addr, backend netip.Addr, forwarding lb.Forwarding) (netip.Addr, uint32, error) {
-	key := pathKey{backend.Unmap(), forwarding}
+func (o *Output) Route(ctx context.Context, addr, backend netip.Addr, by lb.Way) (netip.Addr, uint32, error) {
+	key := pathKey{backend.Unmap(), by}
 	for {
 		o.mu.Lock()
 		if o.closed {
@@ -228,38 +237,52 @@ func (o *Output) Route(ctx context.Context, addr, backend netip.Addr, forwarding
 	}
 }
 
-// sourceOf finds the gateway's own address towards the backend. The caller
-// holds mu.
+// sourceOf finds the gateway's own address for a probe of addr. The caller holds
+// mu.
 func (o *Output) sourceOf(w *way, addr netip.Addr) (netip.Addr, error) {
-	if addr.Is4() != w.path.Backend.Is4() {
+	if addr.Is4() != w.path.Backend.Is4() && w.path.Tunnel.Size == 0 {
 		return netip.Addr{}, fmt.Errorf("probe %s at backend %s: addresses of two families", addr, w.path.Backend)
 	}
-	if addr.Is6() && o.device.ipv6 != nil {
-		return netip.Addr{}, fmt.Errorf("probe %s: %w", addr, o.device.ipv6)
+	s := &w.sources[0]
+	if addr.Is6() {
+		if o.device.ipv6 != nil {
+			return netip.Addr{}, fmt.Errorf("probe %s: %w", addr, o.device.ipv6)
+		}
+		s = &w.sources[1]
 	}
-	if now := time.Now(); !w.source.IsValid() || now.Sub(w.asked) > sourceTTL {
-		source, err := ownAddress(o.nl, w.path)
+	if now := time.Now(); !s.addr.IsValid() || now.Sub(s.asked) > sourceTTL {
+		own, err := ownAddress(o.nl, w.path, addr)
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("find source address: %w", err)
 		}
-		w.source, w.asked = source, now
+		s.addr, s.asked = own, now
 	}
-	if err := o.reverse.allow(o.nl, triple{addr, w.source, w.path.IfIndex}); err != nil {
+	if err := o.reverse.allow(o.nl, triple{addr, s.addr, w.path.IfIndex}); err != nil {
 		return netip.Addr{}, err
 	}
-	return w.source, nil
+	return s.addr, nil
 }
 
-// ownAddress is the source that the kernel uses towards the backend.
-func ownAddress(nl *netlink.Handle, p Path) (netip.Addr, error) {
-	routes, err := nl.RouteGetWithOptions(p.Backend.AsSlice(), &netlink.RouteGetOptions{OifIndex: p.IfIndex})
+// ownAddress is the source that the kernel uses towards the backend, which is
+// where the answer to a probe of addr comes from. It comes by the backend's
+// routes, not by a tunnel's; a backend behind one may have no address of the
+// probe's family, so the kernel is asked for the way to addr itself then.
+func ownAddress(nl *netlink.Handle, p Path, addr netip.Addr) (netip.Addr, error) {
+	to, o := p.Backend, &netlink.RouteGetOptions{OifIndex: p.IfIndex}
+	if p.Tunnel.Size > 0 {
+		o = nil
+	}
+	if addr.Is4() != to.Is4() {
+		to = addr
+	}
+	routes, err := nl.RouteGetWithOptions(to.AsSlice(), o)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("route to %s: %w", p.Backend, err)
+		return netip.Addr{}, fmt.Errorf("route to %s: %w", to, err)
 	}
 	for _, r := range routes {
 		if source, ok := netip.AddrFromSlice(r.Src); ok {
 			return source.Unmap(), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("the gateway has no address towards %s", p.Backend)
+	return netip.Addr{}, fmt.Errorf("the gateway has no address towards %s", to)
 }

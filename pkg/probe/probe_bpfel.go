@@ -14,11 +14,25 @@ import (
 )
 
 type probeDelivery struct {
-	_       structs.HostLayout
-	Ifindex uint32
-	Kind    uint32
-	Dmac    [6]uint8
-	Smac    [6]uint8
+	_        structs.HostLayout
+	Ifindex  uint32
+	Kind     uint32
+	Dmac     [6]uint8
+	Smac     [6]uint8
+	Reserved uint32
+	Tunnel   probeTunnel
+}
+
+type probeTunnel struct {
+	_        structs.HostLayout
+	Ip       [5]uint64
+	Udp      uint64
+	Geneve   uint64
+	Mtu      uint16
+	Size     uint8
+	Flags    uint8
+	Spread   uint8
+	Reserved [3]uint8
 }
 
 // Names of all BPF objects in the ELF.

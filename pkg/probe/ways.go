@@ -3,16 +3,16 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
-
-	"l4lb/pkg/lb"
 )
 
 const (
 	// Kinds of delivery, as in bpf/probe_tc.c.
-	deliveryNone = 0
-	deliveryL2   = 1
+	deliveryNone   = 0
+	deliveryL2     = 1
+	deliveryTunnel = 2
 
 	indexBits = 20
 	maxIndex  = 1<<indexBits - 1
@@ -48,10 +48,29 @@ func (x *indexes) free(i uint32) { delete(x.used, i) }
 
 // delivery is what the program does with a frame for the way's backend.
 func (w *way) delivery() probeDelivery {
-	if !w.path.Usable || w.path.Forwarding != lb.ForwardL2 {
+	tunnelled := w.path.Tunnel.Size > 0
+	if !w.path.Usable || tunnelled != w.path.Way.Forwarding.Tunnelled() {
 		return probeDelivery{Kind: deliveryNone}
 	}
-	return probeDelivery{Ifindex: uint32(w.path.IfIndex), Kind: deliveryL2, Dmac: w.path.DMAC, Smac: w.path.SMAC}
+	d := probeDelivery{Ifindex: uint32(w.path.IfIndex), Kind: deliveryL2, Dmac: w.path.DMAC, Smac: w.path.SMAC}
+	if h := &w.path.Tunnel; tunnelled {
+		d.Kind = deliveryTunnel
+		d.Tunnel = probeTunnel{
+			Ip:     *(*[5]uint64)(unsafe.Pointer(&h.IP)),
+			Udp:    *(*uint64)(unsafe.Pointer(&h.UDP)),
+			Geneve: *(*uint64)(unsafe.Pointer(&h.GENEVE)),
+			Mtu:    h.MTU, Size: h.Size, Flags: h.Flags, Spread: h.Spread,
+		}
+	}
+	return d
+}
+
+// mtu is the longest packet that the way takes.
+func (w *way) mtu() int {
+	if w.path.Tunnel.Size > 0 {
+		return int(w.path.Tunnel.MTU)
+	}
+	return w.path.MTU
 }
 
 // write tells the program of a way. The caller holds mu.
@@ -75,8 +94,8 @@ func (o *Output) forget(w *way) error {
 func (o *Output) fitMTU() error {
 	mtu := 0
 	for _, w := range o.ways {
-		if w.path.Usable && w.path.MTU > 0 && (mtu == 0 || w.path.MTU < mtu) {
-			mtu = w.path.MTU
+		if m := w.mtu(); w.path.Usable && m > 0 && (mtu == 0 || m < mtu) {
+			mtu = m
 		}
 	}
 	if mtu == 0 {

@@ -15,10 +15,10 @@ func TestPathMTUDiscoveryThroughATunnel(t *testing.T) {
 	tooBig := map[bool]string{false: "Icmp InDestUnreachs", true: "Icmp6InPktTooBigs"}
 	for _, kind := range []string{"IPIP", "GUE", "GENEVE"} {
 		inFamilies(t, func(t *testing.T, n *network, f family) {
+			n.backends["a1"].startDecap(t) // before: health checks come through the tunnel
 			startGateway(n, settings{
 				backends: []string{"a1"}, service: fmt.Sprintf("  l4lb: {forwarding: %s}\n", kind),
 			})
-			startDecap(t, n.backends["a1"], "--gateway", "10.1.0.2", "--gateway", "2001:db8:a::2", "--vip", f.vip.String())
 			c, err := n.talk(f, inNoZone)
 			if err != nil {
 				t.Fatal(err)
