@@ -15,7 +15,8 @@ type settings struct {
 	rule     string // more fields of every rule: ", allowGlobalAccess: true"
 	udpPorts string // of the UDP rules; "" for the port that the backends echo at
 
-	admission func(family) string // the l4lb block of every rule of a family; nil for none
+	admission func(family) string                // the l4lb block of every rule of a family; nil for none
+	endpoint  func(b *backend, ipv6 bool) string // more fields of an endpoint; nil: none
 }
 
 // checkInterval and unhealthyThreshold bound how long a sick backend gets new
@@ -45,6 +46,13 @@ func (s settings) with(name string) settings {
 	return s
 }
 
+func (s settings) more(b *backend, ipv6 bool) string {
+	if s.endpoint == nil {
+		return ""
+	}
+	return s.endpoint(b, ipv6)
+}
+
 // yaml writes the configuration: TCP and UDP services over the same groups, each
 // with a rule in both families.
 func (s settings) yaml(g *gateway) string {
@@ -70,7 +78,8 @@ networkEndpointGroups:
 		fmt.Fprintf(&out, "- name: %s\n  zone: zone-%s\n  networkEndpoints:\n", zone, zone)
 		for _, name := range s.backends {
 			if b := g.net.backends[name]; b.zone == zone {
-				fmt.Fprintf(&out, "  - {instance: %s, ipAddress: %s}\n  - {instance: %s, ipAddress: %q}\n", name, b.v4, name, b.v6)
+				fmt.Fprintf(&out, "  - {instance: %s, ipAddress: %s%s}\n  - {instance: %s, ipAddress: %q%s}\n",
+					name, b.v4, s.more(b, false), name, b.v6, s.more(b, true))
 			}
 		}
 	}

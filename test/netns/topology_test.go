@@ -107,13 +107,19 @@ func (n *network) addBackend(name string, host int) {
 	n.plug(b.ns, name, b.v4+"/24", b.v6+"/64")
 	b.ns.AddRoute("0.0.0.0/0", fmt.Sprintf("10.%d.0.1", zone))
 	b.ns.AddRoute("::/0", fmt.Sprintf("2001:db8:%s::1", b.zone))
+	n.equip(b)
+}
+
+// equip gives a backend the VIPs and its servers.
+func (n *network) equip(b *backend) {
+	n.t.Helper()
 	b.ns.SetSysctl("ipv4/conf/all/arp_ignore", "1")
 	b.ns.SetSysctl("ipv4/conf/all/arp_announce", "2")
 	for _, f := range families {
 		b.ns.AddAddr("lo", netip.PrefixFrom(f.vip, f.bits).String())
 	}
 	b.serve(n.t)
-	n.backends[name] = b
+	n.backends[b.name] = b
 }
 
 // addClient makes the client host, behind the router.
