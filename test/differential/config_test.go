@@ -68,7 +68,7 @@ func mapClients(r random, cfg *lb.Config) {
 }
 
 func addService(r random, cfg *lb.Config) {
-	s := lb.Service{Name: fmt.Sprintf("service-%d", r.IntN(4)), Protocol: lb.ServiceUnspecified, HealthCheck: "check", Forwarding: lb.ForwardIPIP}
+	s := lb.Service{Name: fmt.Sprintf("service-%d", r.IntN(4)), Protocol: lb.ServiceUnspecified, HealthCheck: "check", Forwarding: lb.ForwardL2}
 	if cfg.Service(s.Name) != nil {
 		return
 	}
