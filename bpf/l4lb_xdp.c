@@ -36,6 +36,7 @@
 #include "admit.h"
 #include "quote.h"
 #include "select.h"
+#include "sum.h"
 #include "owner.h"
 #include "echo.h"
 #include "special.h"

@@ -220,6 +220,14 @@ struct {
 	__type(value, struct echo_budget);
 } l4lb_toobig SEC(".maps");
 
+/* 0 -> this CPU's bytes to sum */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sum_chunk);
+} l4lb_sums SEC(".maps");
+
 volatile struct control_state control = {};
 volatile __u32 spill_life = 0; /* how old a spill mark may be, in its units */
 volatile struct trace_record trace = {};

@@ -110,20 +110,33 @@ static __always_inline int parse_ipv4(struct packet *pkt, void *data, void *end)
 	return parse_ports(pkt, (void *)ip + header, end, total - header);
 }
 
+/* The protocol numbers of those that we walk, as a set: each comparison is one
+ * more path for the verifier, in each of the headers.
+ */
+#define EXTENSION_HEADERS                                                                          \
+	(1ULL << IPPROTO_HOPOPTS | 1ULL << IPPROTO_ROUTING | 1ULL << IPPROTO_FRAGMENT |            \
+	 1ULL << IPPROTO_AH | 1ULL << IPPROTO_DSTOPTS)
+
 static __always_inline bool is_extension_header(__u8 next)
 {
-	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
-	       next == IPPROTO_FRAGMENT;
+	return next < 64 && EXTENSION_HEADERS >> next & 1;
 }
 
-/* What an extension header takes, by its second byte. */
+/* What an extension header takes, by its second byte: units of 8 bytes (RFC 8200
+ * 4), for AH of 4 (RFC 4302 2.2). That byte means nothing in a fragment header.
+ */
 static __always_inline __u32 extension_size(__u8 this, __u8 length)
 {
-	return this == IPPROTO_FRAGMENT ? 8 : 8 + length * 8;
+	__u32 not_ah = this ^ IPPROTO_AH;
+
+	if (this == IPPROTO_FRAGMENT)
+		return 8;
+	pin(not_ah); /* or it becomes a branch: see EXTENSION_HEADERS */
+	return 8 + length * (8 - 4 * ((not_ah - 1) >> 31));
 }
 
-/* Steps over hop-by-hop, routing and destination options, and stops behind a
- * fragment header. size is what the IP header says there is. Returns 0, -1 when
+/* Steps over hop-by-hop, routing and destination options and AH, and stops behind
+ * a fragment header. size is what the IP header says there is. Returns 0, -1 when
  * truncated, -2 when there are too many.
  */
 static __always_inline int walk_extensions(struct packet *pkt, void **l4, void *end, int size)

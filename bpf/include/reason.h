@@ -46,6 +46,8 @@ enum reason {
 	REASON_TOO_BIG_RATE_LIMITED, /* dropped: more than we answer */
 	REASON_TOO_BIG_UNANSWERED,   /* dropped: of a kind that must not be answered */
 
+	REASON_ECHO_BAD_CHECKSUM, /* dropped: an echo request for a VIP, damaged */
+
 	REASON_MAX,
 };
 

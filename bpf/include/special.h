@@ -56,6 +56,7 @@ static __always_inline void note_icmp(struct xdp_md *ctx, const struct packet *p
 static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, bool ipv4)
 {
 	struct front *front = find_address(&pkt->addr[2], ipv4);
+	int size = packet_end(ctx, pkt, ipv4) - pkt->l4;
 	__u8 type;
 
 	if (!front) {
@@ -65,7 +66,7 @@ static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, b
 		if (!control.routes)
 			return XDP_PASS;
 	}
-	if (pkt->l4 + sizeof(struct icmp_header) > packet_end(ctx, pkt, ipv4) ||
+	if (size < (int)sizeof(struct icmp_header) ||
 	    bpf_xdp_load_bytes(ctx, pkt->l4, &type, sizeof(type)))
 		return front ? pass(pkt, REASON_MALFORMED) : VERDICT_CONTINUE;
 	if (is_relayed_error(type, ipv4) && !pkt->fragment)
@@ -77,9 +78,9 @@ static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, b
 	if (!front || front->rule_l3)
 		return VERDICT_CONTINUE;
 	if (ipv4 && type == ICMP_ECHO_REQUEST)
-		return answer_echo4(ctx, pkt);
+		return answer_echo(ctx, pkt, size, true);
 	if (!ipv4 && type == ICMP6_ECHO_REQUEST && pkt->l4 == pkt->l3 + sizeof(struct ipv6hdr))
-		return answer_echo6(ctx, pkt);
+		return answer_echo(ctx, pkt, size, false);
 	return VERDICT_CONTINUE;
 }
 

@@ -315,6 +315,15 @@ struct echo_budget {
 	__u32 used;
 };
 
+/* Bytes that were copied out of a frame to be summed, with room for the zeros
+ * that make them whole words.
+ */
+#define SUM_CHUNK 512
+
+struct sum_chunk {
+	__u8 bytes[SUM_CHUNK + 4];
+};
+
 /* Names of what ids stand for, so that a new daemon finds its way. */
 struct name_key {
 	__u32 kind;

@@ -91,6 +91,15 @@ func HopByHop(n uint8) Mutate { return padHeader(layers.IPProtocolIPv6HopByHop, 
 // DestOptions adds an IPv6 destination options header of 8*(n+1) bytes.
 func DestOptions(n uint8) Mutate { return padHeader(layers.IPProtocolIPv6Destination, n) }
 
+// AH adds an IPv6 authentication header (RFC 4302) with n words of check value.
+func AH(n uint8) Mutate {
+	return func(p *Packet) {
+		b := make([]byte, 12+4*int(n))
+		b[1], b[7], b[11] = n+1, 9, 1 // length in words less two; SPI; sequence
+		p.Ext6 = append(p.Ext6, Ext6{Type: layers.IPProtocolAH, Bytes: b})
+	}
+}
+
 func padHeader(kind layers.IPProtocol, n uint8) Mutate {
 	return func(p *Packet) {
 		b := make([]byte, 8*(int(n)+1))

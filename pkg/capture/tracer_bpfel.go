@@ -278,6 +278,11 @@ type tracerSourceKey struct {
 	Edition uint32
 }
 
+type tracerSumChunk struct {
+	_     structs.HostLayout
+	Bytes [516]uint8
+}
+
 type tracerTraceRecord struct {
 	_        structs.HostLayout
 	Reason   uint32
@@ -345,6 +350,7 @@ const (
 	tracerMapL4lbSignals     = "l4lb_signals"
 	tracerMapL4lbSources     = "l4lb_sources"
 	tracerMapL4lbStats       = "l4lb_stats"
+	tracerMapL4lbSums        = "l4lb_sums"
 	tracerMapL4lbTables      = "l4lb_tables"
 	tracerMapL4lbToobig      = "l4lb_toobig"
 	tracerMapL4lbTunnels     = "l4lb_tunnels"
@@ -449,6 +455,7 @@ type tracerMapSpecs struct {
 	L4lbSignals   *ebpf.MapSpec `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
+	L4lbSums      *ebpf.MapSpec `ebpf:"l4lb_sums"`
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
@@ -529,6 +536,7 @@ type tracerMaps struct {
 	L4lbSignals   *ebpf.Map `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
+	L4lbSums      *ebpf.Map `ebpf:"l4lb_sums"`
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
@@ -561,6 +569,7 @@ func (m *tracerMaps) Close() error {
 		m.L4lbSignals,
 		m.L4lbSources,
 		m.L4lbStats,
+		m.L4lbSums,
 		m.L4lbTables,
 		m.L4lbToobig,
 		m.L4lbTunnels,

@@ -121,8 +121,12 @@ func (s *sweeper) allowed(rule uint32, src netip.Addr) bool {
 }
 
 // taker is the rule that takes the entry's packets now; 0 where there is none. It
-// may be a later, more specific one than that which made the entry.
+// may be a later, more specific one than that which made the entry. Fragments
+// follow an entry of their own rule only.
 func (s *sweeper) taker(r conntrack.Record) uint32 {
+	if r.Kind == conntrack.NoPorts && (r.Protocol == 6 || r.Protocol == 17 || r.Protocol == 132) {
+		return r.Rule
+	}
 	f := s.fronts[netip.PrefixFrom(r.Dst, r.Dst.BitLen())]
 	if wide, err := r.Dst.Prefix(96); err == nil && f == nil {
 		f = s.fronts[wide]

@@ -75,32 +75,32 @@ func TestEchoRequestsForAVIPAreAnswered(t *testing.T) {
 	}
 }
 
-// The checksums are carried along (RFC 1624): over every id the sum takes every
-// value, those that complement to 0 and to 0xffff too.
+// Over every word of payload the sum takes every value, those that complement to
+// 0 and to 0xffff too, with nothing else in the message.
 func TestEchoChecksumsAreRightForEverySum(t *testing.T) {
 	d := newFixtureWith(t, Options{EchoPerSecond: 1 << 30})
 	prepareManyRuns(t, d)
 	for _, ipv6 := range []bool{false, true} {
-		request, reply := echoPair(t, ipv6, 0, 0, []byte("ab"))
-		check, id := 14+20+2, 14+20+4
+		request, reply := echoPair(t, ipv6, 0, 0, []byte{0, 0})
+		check, word := 14+20+2, 14+20+8
 		if ipv6 {
-			check, id = check+20, id+20
+			check, word = check+20, word+20
 		}
 		start := binary.BigEndian.Uint16(request[check:])
 		end := binary.BigEndian.Uint16(reply[check:])
 		for n := range 1 << 16 {
-			binary.BigEndian.PutUint16(request[id:], uint16(n))
+			binary.BigEndian.PutUint16(request[word:], uint16(n))
 			binary.BigEndian.PutUint16(request[check:], subtract(start, uint16(n)))
-			binary.BigEndian.PutUint16(reply[id:], uint16(n))
+			binary.BigEndian.PutUint16(reply[word:], uint16(n))
 			binary.BigEndian.PutUint16(reply[check:], subtract(end, uint16(n)))
 			if n%1000 == 0 || binary.BigEndian.Uint16(reply[check:])+1 <= 2 {
-				w, r := echoPair(t, ipv6, uint16(n), 0, []byte("ab"))
+				w, r := echoPair(t, ipv6, 0, 0, []byte{byte(n >> 8), byte(n)})
 				if !bytes.Equal(w, request) || !bytes.Equal(r, reply) {
-					t.Fatalf("id %d: the test's own sums are wrong", n)
+					t.Fatalf("word %d: the test's own sums are wrong", n)
 				}
 			}
 			if _, out, err := d.Run(request); err != nil || !bytes.Equal(out, reply) {
-				t.Fatalf("id %d: %v (-want +got):\n%s", n, err, testutil.Diff(reply, out))
+				t.Fatalf("word %d: %v (-want +got):\n%s", n, err, testutil.Diff(reply, out))
 			}
 		}
 	}
@@ -117,6 +117,9 @@ func TestEchoReplyOfZerosHasAChecksumOfOnes(t *testing.T) {
 	d := newFixtureWith(t, Options{EchoPerSecond: 1 << 20})
 	for _, payload := range [][]byte{nil, make([]byte, 1), make([]byte, 40)} {
 		request, reply := echoPair(t, false, 0, 0, payload)
+		if payload == nil { // not padded either
+			request, reply = request[:14+20+8], reply[:14+20+8]
+		}
 		if reply[36] != 0xff || reply[37] != 0xff {
 			t.Fatalf("not the case this is about:\n%s", testutil.Dump(reply))
 		}
@@ -124,14 +127,81 @@ func TestEchoReplyOfZerosHasAChecksumOfOnes(t *testing.T) {
 	}
 }
 
-// A checksum that was wrong stays wrong: the sender learns of it.
-func TestEchoRequestWithAWrongChecksumGetsAWrongAnswer(t *testing.T) {
+// A damaged request gets no answer, wherever the damage is; the frame's padding
+// is no part of it.
+func TestDamagedEchoRequestsAreNotAnswered(t *testing.T) {
 	d := newFixtureWith(t, Options{EchoPerSecond: 1 << 20})
-	request, reply := echoPair(t, false, 1, 1, []byte("payload"))
-	request[60-1], reply[60-1] = 0x55, 0x55 // the frame's padding is not summed
-	send(t, d, raw(request), answered(lbReasonREASON_ECHO_REPLY, reply))
-	request[45], reply[45] = request[45]^1, reply[45]^1
-	send(t, d, raw(request), answered(lbReasonREASON_ECHO_REPLY, reply))
+	prepareManyRuns(t, d)
+	bad := dropped(lbReasonREASON_ECHO_BAD_CHECKSUM, 0, 0)
+	for _, ipv6 := range []bool{false, true} {
+		for _, payload := range [][]byte{nil, []byte("odd"), bytes.Repeat([]byte("l4lb"), 365)} {
+			request, reply := echoPair(t, ipv6, 0x4c4c, 9, payload)
+			from := 14 + 4 // tests of lengths have what is before
+			if ipv6 {
+				from = 14 + 7
+			}
+			whole := 14 + int(binary.BigEndian.Uint16(request[16:]))
+			if ipv6 {
+				whole = 14 + 40 + int(binary.BigEndian.Uint16(request[18:]))
+			}
+			for at := from; at < whole; at += 1 + at/64 {
+				if !ipv6 && at >= 20 && at < 24 || isAddressOrType(at, ipv6) {
+					continue // other packets than this one
+				}
+				if ipv6 && at == 21 {
+					continue // the hop limit is not summed
+				}
+				damaged := bytes.Clone(request)
+				damaged[at] ^= 0x10
+				send(t, d, raw(damaged), bad)
+			}
+			for at := whole; at < len(request); at++ {
+				request[at], reply[at] = 0x55, 0x55
+			}
+			send(t, d, raw(request), answered(lbReasonREASON_ECHO_REPLY, reply))
+		}
+	}
+}
+
+// isAddressOrType says whether a byte decides that the packet is an echo request
+// for a VIP.
+func isAddressOrType(at int, ipv6 bool) bool {
+	if ipv6 {
+		return at >= 38 && at < 54 || at == 54
+	}
+	return at >= 30 && at < 34 || at == 34
+}
+
+// Under an L3_DEFAULT rule the backend judges the checksum.
+func TestDamagedEchoRequestsGoToABackendUnderL3Default(t *testing.T) {
+	d := newFixture(t)
+	damage := func(p *testutil.Packet) { p.KeepChecksums, p.ICMP4.Checksum, p.IP4.Checksum = true, 0xdead, 0xbeef }
+	send(t, d, echo(t, testutil.ZoneAClient4, testutil.VIP4B, damage), started(memberA, ruleL3, zoneA, newOther))
+}
+
+// The same around the edges, in messages that are summed in more than one piece.
+func TestEchoChecksumsOfLongMessagesAreRight(t *testing.T) {
+	d := newFixtureWith(t, Options{EchoPerSecond: 1 << 30})
+	prepareManyRuns(t, d)
+	for _, ipv6 := range []bool{false, true} {
+		base, _ := echoPair(t, ipv6, 0, 0, nil)
+		at := 14 + 20 + 2
+		if ipv6 {
+			at += 20
+		}
+		// The words that bring the sum to an edge, and their neighbours.
+		edge := binary.BigEndian.Uint16(base[at:])
+		for _, word := range []uint16{0, 1, edge - 0x800, edge - 0x801, edge - 0x7ff, edge, edge - 1, edge + 1, edge + 0x100, edge - 0x100, 0xfffe, 0xffff} {
+			for _, payload := range [][]byte{
+				{byte(word >> 8), byte(word)},
+				append(make([]byte, 600), byte(word>>8), byte(word)),
+				append(make([]byte, 510), byte(word>>8), byte(word), 0),
+			} {
+				request, reply := echoPair(t, ipv6, 0, 0, payload)
+				send(t, d, raw(request), answered(lbReasonREASON_ECHO_REPLY, reply))
+			}
+		}
+	}
 }
 
 // Other kinds of ICMP for a VIP without an L3_DEFAULT rule have no rule.

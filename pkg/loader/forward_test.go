@@ -56,6 +56,9 @@ func TestForwardedFramesChangeLinkAddressesOnly(t *testing.T) {
 		{"hop-by-hop and destination options", udp(t, a6, dns6, testutil.HopByHop(1), testutil.DestOptions(0)), ruleUDPAll, zoneA},
 		{"six ipv6 extension headers", tcp(t, a6, web6, destOptions(6)...), ruleTCP80, zoneA},
 		{"six large ipv6 extension headers", tcp(t, a6, web6, testutil.HopByHop(20), testutil.DestOptions(31), testutil.DestOptions(31)), ruleTCP80, zoneA},
+		{"an authentication header", tcp(t, a6, web6, testutil.AH(3)), ruleTCP80, zoneA},
+		{"an authentication header without a check value", udp(t, b6, dns6, testutil.AH(0)), ruleUDPAll, zoneB},
+		{"an authentication header among others", tcp(t, b6, web6, testutil.HopByHop(0), testutil.AH(8), testutil.DestOptions(1)), ruleTCP80, zoneB},
 		{"a time to live of one", tcp(t, a4, web4, testutil.TTL(1)), ruleTCP80, zoneA},
 		{"a wrong transport checksum", tcp(t, a4, web4, func(p *testutil.Packet) {
 			p.KeepChecksums, p.TCP.Checksum, p.IP4.Checksum = true, 0xdead, 0xbeef
@@ -98,6 +101,9 @@ func TestL3DefaultForwardsEveryProtocol(t *testing.T) {
 		{"esp", otherIP(t, a4, vip4, layers.IPProtocolESP, payload), zoneA},
 		{"esp over ipv6", otherIP(t, b6, vip6, layers.IPProtocolESP, payload), zoneB},
 		{"ah", otherIP(t, a4, vip4, layers.IPProtocolAH, payload), zoneA},
+		{"ah over ipv6, by the ports behind it", tcp(t, ap(b6, 4000), ap(vip6, 80), testutil.AH(3)), zoneB},
+		{"ah over ipv6, around esp", otherIP(t, b6, vip6, layers.IPProtocolESP, payload, testutil.AH(3)), zoneB},
+		{"gre over ipv6", otherIP(t, b6, vip6, layers.IPProtocolGRE, payload), zoneB},
 		{"gre", otherIP(t, a4, vip4, layers.IPProtocolGRE, payload), zoneA},
 		{"an unassigned protocol without payload", otherIP(t, a4, vip4, 200, nil), zoneA},
 		{"icmp echo", echo(t, a4, vip4), zoneA},

@@ -194,7 +194,8 @@ const (
 	lbReasonREASON_TOO_BIG_NO_DF        lbReason = 20
 	lbReasonREASON_TOO_BIG_RATE_LIMITED lbReason = 21
 	lbReasonREASON_TOO_BIG_UNANSWERED   lbReason = 22
-	lbReasonREASON_MAX                  lbReason = 23
+	lbReasonREASON_ECHO_BAD_CHECKSUM    lbReason = 23
+	lbReasonREASON_MAX                  lbReason = 24
 )
 
 type lbRefused struct {
@@ -244,6 +245,11 @@ type lbSourceKey struct {
 	Prefix  [2]uint64
 	Rule    uint32
 	Edition uint32
+}
+
+type lbSumChunk struct {
+	_     structs.HostLayout
+	Bytes [516]uint8
 }
 
 type lbTraceRecord struct {
@@ -308,6 +314,7 @@ const (
 	lbMapL4lbSignals     = "l4lb_signals"
 	lbMapL4lbSources     = "l4lb_sources"
 	lbMapL4lbStats       = "l4lb_stats"
+	lbMapL4lbSums        = "l4lb_sums"
 	lbMapL4lbTables      = "l4lb_tables"
 	lbMapL4lbToobig      = "l4lb_toobig"
 	lbMapL4lbTunnels     = "l4lb_tunnels"
@@ -401,6 +408,7 @@ type lbMapSpecs struct {
 	L4lbSignals   *ebpf.MapSpec `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.MapSpec `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.MapSpec `ebpf:"l4lb_stats"`
+	L4lbSums      *ebpf.MapSpec `ebpf:"l4lb_sums"`
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
@@ -470,6 +478,7 @@ type lbMaps struct {
 	L4lbSignals   *ebpf.Map `ebpf:"l4lb_signals"`
 	L4lbSources   *ebpf.Map `ebpf:"l4lb_sources"`
 	L4lbStats     *ebpf.Map `ebpf:"l4lb_stats"`
+	L4lbSums      *ebpf.Map `ebpf:"l4lb_sums"`
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
@@ -497,6 +506,7 @@ func (m *lbMaps) Close() error {
 		m.L4lbSignals,
 		m.L4lbSources,
 		m.L4lbStats,
+		m.L4lbSums,
 		m.L4lbTables,
 		m.L4lbToobig,
 		m.L4lbTunnels,

@@ -42,6 +42,8 @@ var reasonNames = [ReasonMax]string{
 	lbReasonREASON_TOO_BIG_NO_DF:        "TOO_BIG_NO_DF",
 	lbReasonREASON_TOO_BIG_RATE_LIMITED: "TOO_BIG_RATE_LIMITED",
 	lbReasonREASON_TOO_BIG_UNANSWERED:   "TOO_BIG_UNANSWERED",
+
+	lbReasonREASON_ECHO_BAD_CHECKSUM: "ECHO_BAD_CHECKSUM",
 }
 
 // String is the metric label; "" for packets that were forwarded or are not ours.

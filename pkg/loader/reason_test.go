@@ -75,6 +75,11 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		forgetFlows(d)
 		return webFrame(t), VerdictDrop
 	},
+	lbReasonREASON_ECHO_BAD_CHECKSUM: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		b := testutil.Echo(t, testutil.Client4, testutil.VIP4)
+		b[50] ^= 1
+		return raw(b), VerdictDrop
+	},
 	lbReasonREASON_SOURCE_RATE_LIMITED: func(t *testing.T, d *Datapath) (frame, Verdict) {
 		limit(t, d, ruleTCP80, Admission{SourceFlows: FlowRate{PerSecond: 1, Burst: 1}, SourceBits: 128})
 		setFixturePick(t, d, 0, memberA)

@@ -132,6 +132,7 @@ func TestQuotedPacketsOfEveryShape(t *testing.T) {
 			shapes["options up to the largest header"] = testutil.UDP(t, vip, client, ipOptions([]byte{7, 39, 4, 36: 0, 38: 0, 39: 1}))
 		} else {
 			shapes["hop-by-hop and destination options"] = testutil.UDP(t, vip, client, testutil.HopByHop(1), testutil.DestOptions(0))
+			shapes["an authentication header"] = testutil.UDP(t, vip, client, testutil.AH(3))
 			shapes["six extension headers"] = testutil.UDP(t, vip, client, destOptions(6)...)
 			shapes["options around a fragment header"] = testutil.UDP(t, vip, client, testutil.HopByHop(0), testutil.Fragment(0, true), testutil.DestOptions(1))
 		}

@@ -30,6 +30,7 @@ func TestFramesCutShortArePassedUntouched(t *testing.T) {
 		{"tcp over ipv6", 14 + 40 + 20, tcp(t, a6, web6)},
 		{"udp over ipv6", 14 + 40 + 8 + 9, udp(t, a6, dns6)},
 		{"ipv6 extension headers", 14 + 40 + 8 + 16 + 20, tcp(t, a6, web6, testutil.HopByHop(0), testutil.DestOptions(1))},
+		{"ipv6 authentication header", 14 + 40 + 24 + 20, tcp(t, a6, web6, testutil.AH(3))},
 		{"sctp", 14 + 20 + 32, otherIP(t, a4.Addr(), testutil.VIP4B, layers.IPProtocolSCTP, make([]byte, 32))},
 	}
 	d := newFixture(t)
@@ -116,6 +117,7 @@ func TestFramesThatLieAboutLengthsArePassedUntouched(t *testing.T) {
 		{"ipv6 jumbogram", testutil.TCP(t, a6, web6), set(18, 0, 0)},
 		{"ipv6 extension header longer than the packet", testutil.TCP(t, a6, web6, testutil.HopByHop(0)), set(55, 2)},
 		{"ipv6 extension header longer than a packet without ports", testutil.IP(t, a6.Addr(), testutil.VIP6B, layers.IPProtocolESP, make([]byte, 15), testutil.HopByHop(0)), set(55, 2)},
+		{"ipv6 authentication header longer than the packet", testutil.TCP(t, a6, web6, testutil.AH(3)), set(55, 10)},
 		{"ipv6 extension header longer than the frame", testutil.TCP(t, a6, web6, testutil.HopByHop(0)), set(55, 255)},
 	}
 	d := newFixture(t)

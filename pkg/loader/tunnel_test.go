@@ -222,7 +222,11 @@ func TestTunnelsCarryEveryProtocol(t *testing.T) {
 		if c.inner6 {
 			src, dst = testutil.Client6, testutil.VIP6B
 		}
-		for _, proto := range []layers.IPProtocol{layers.IPProtocolESP, layers.IPProtocolAH, layers.IPProtocolGRE} {
+		protocols := []layers.IPProtocol{layers.IPProtocolESP, layers.IPProtocolGRE}
+		if !c.inner6 { // in IPv6 it is an extension header
+			protocols = append(protocols, layers.IPProtocolAH)
+		}
+		for _, proto := range protocols {
 			f := otherIP(t, src, dst, proto, make([]byte, 40))
 			c.sendTunnelled(t, d, f, model.Packet{Src: src, Dst: dst, Protocol: uint8(proto)}, ruleL3)
 		}

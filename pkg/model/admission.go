@@ -102,7 +102,10 @@ func (m *Model) forgetRates(name string, flows, sources bool) {
 func (m *Model) endBySources() {
 	for key, e := range m.connections {
 		own := m.cfg.Rule(e.rule)
-		taker, _ := m.match(&Packet{Src: key.src, Dst: key.dst, Protocol: key.protocol, SrcPort: key.srcPort, DstPort: key.dstPort})
+		taker := own // fragments follow their own rule only
+		if !key.pieces {
+			taker, _ = m.match(&Packet{Src: key.src, Dst: key.dst, Protocol: key.protocol, SrcPort: key.srcPort, DstPort: key.dstPort})
+		}
 		for _, r := range []*lb.ForwardingRule{own, taker} {
 			if r != nil && !r.Admission.Allows(key.src) {
 				delete(m.connections, key)

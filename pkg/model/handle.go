@@ -13,6 +13,8 @@ type connectionKey struct {
 	src, dst         netip.Addr
 	protocol         uint8
 	srcPort, dstPort uint16
+	// pieces: fragments of a protocol that has ports.
+	pieces bool
 }
 
 // sessionKey is a coarser key of a PER_SESSION service; fields that its
@@ -59,6 +61,8 @@ func (m *Model) Handle(p *Packet, now time.Time) Result {
 	switch {
 	case !ours && rule == nil:
 		return Result{Verdict: Pass, Flow: FlowNone}
+	case ours && rule == nil && p.isEchoRequest() && p.BadChecksum:
+		return Result{Verdict: Drop, Reason: ReasonBadChecksum, Flow: FlowNone}
 	case ours && rule == nil && p.isEchoRequest():
 		return Result{Verdict: Answer, Reason: ReasonEchoReply, Flow: FlowNone}
 	}
@@ -224,8 +228,11 @@ func (m *Model) inTime(e *entry, now time.Time) bool {
 
 func connectionOf(p *Packet) connectionKey {
 	key := connectionKey{src: p.Src, dst: p.Dst, protocol: p.Protocol}
-	if p.hasPorts() {
+	switch {
+	case p.hasPorts():
 		key.srcPort, key.dstPort = p.SrcPort, p.DstPort
+	case p.Protocol == protoTCP || p.Protocol == protoUDP || p.Protocol == protoSCTP:
+		key.pieces = true
 	}
 	return key
 }

@@ -21,6 +21,8 @@ type Packet struct {
 	SYN, ACK         bool // of TCP
 	Fragment         Fragment
 	ICMPType         uint8 // of ICMP in IPv4 and of ICMPv6 in IPv6
+	// BadChecksum is damage that only who answers an echo request looks at.
+	BadChecksum bool
 	// Quoted is the packet that an ICMP error is about, as it was sent; nil
 	// where the error does not hold enough of it.
 	Quoted *Packet
@@ -127,6 +129,7 @@ const (
 const (
 	ReasonFragment    = "FRAGMENT"
 	ReasonICMPError   = "ICMP_ERROR"
+	ReasonBadChecksum = "ECHO_BAD_CHECKSUM"
 	ReasonEchoReply   = "ECHO_REPLY"
 	ReasonNoRule      = "NO_RULE"
 	ReasonNoBackend   = "NO_BACKEND"

@@ -27,7 +27,7 @@ type frame struct {
 
 	captured []byte // all that was captured, as an Ethernet frame
 	shorter  bool   // run is shorter than the packet, and says so in its IP header
-	l3       int    // where that header is
+	l3       int    // where that header is; 0: run is what was captured
 }
 
 // framer makes frames. It keeps buffers, so a frame holds until the next one.
@@ -60,6 +60,7 @@ func (f *framer) frame(p packet) frame {
 		binary.BigEndian.PutUint16(f.fitted[at:], uint16(maxFrame-l3-header))
 		out.shorter = true
 	}
+	out.mendRequest(proto)
 	return out
 }
 
@@ -78,10 +79,13 @@ func (f *frame) restore(sent []byte, forwarded bool) (frame []byte, missing int)
 }
 
 func (f *frame) restoreLength(sent []byte) []byte {
+	proto, _ := network(f.captured)
 	if f.shorter {
-		proto, _ := network(f.captured)
 		at, _ := lengthField(proto, f.l3)
 		copy(sent[at:at+2], f.captured[at:])
+	}
+	if f.l3 != 0 {
+		f.restoreAnswer(proto, sent)
 	}
 	if len(f.captured) <= len(sent) {
 		return sent[:len(f.captured)]
@@ -146,12 +150,17 @@ func headersWhole(proto uint16, ip []byte) bool {
 	return len(ip) >= header+tcp
 }
 
-// quoteWhole reports whether a packet that an ICMP message may quote was captured
-// with its headers. One with IPv6 extension headers counts as cut.
+// quoteWhole reports whether an ICMP message was captured with its header and, of
+// an error, those of the packet it quotes. One with IPv6 extension headers counts
+// as cut.
 func quoteWhole(proto uint16, icmp []byte) bool {
-	const message, ports = 8, 8
+	const message, ports = icmpHeader, 8
 	header := 40
 	switch {
+	case len(icmp) < message:
+		return false
+	case icmp[0] == 0 || icmp[0] == echoRequest4 || icmp[0] >= echoRequest6:
+		return true
 	case len(icmp) < message+20:
 		return false
 	case proto == etherIPv4:

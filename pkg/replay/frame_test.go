@@ -18,9 +18,11 @@ func TestPacketsThatWereCapturedShort(t *testing.T) {
 		{data: syn[:96], length: len(syn)},
 		{data: syn6[:96], length: len(syn6)},
 		{data: syn[:40], length: len(syn)}, // into the TCP header
+		{data: Echo(t, ZoneAClient4, VIP4)[:50], length: 74},
+		{data: Echo(t, ZoneAClient6, VIP6)[:70], length: 94},
 	}
 	got := mustReplay(t, Options{Config: parseConfig(t, zonalYAML), Capture: ethernetCapture(t, packets)})
-	expectFlows(t, got, "NEW web-a-1, NEW web-a-1, NONE")
+	expectFlows(t, got, "NEW web-a-1, NEW web-a-1, NONE, NONE, NONE")
 	if r := got.records[2]; r.Reason != "MALFORMED" || r.ClientZone != "zone-a" {
 		t.Errorf("cut in the header: %+v", r)
 	}
@@ -29,7 +31,18 @@ func TestPacketsThatWereCapturedShort(t *testing.T) {
 			t.Errorf("packet %d leaves with %d of %d bytes:\n%s", i, len(s.frame), s.length, Dump(s.frame))
 		}
 	}
-	if w := strings.Join(got.summary.Warnings(), "\n"); got.summary.Cut != 3 || !strings.Contains(w, "3 packets were captured short") {
+	for i, whole := range [][]byte{Echo(t, VIP4, ZoneAClient4), Echo(t, VIP6, ZoneAClient6)} {
+		at, kind := 34, byte(echoAnswer4)
+		if i > 0 {
+			at, kind = 54, echoAnswer6
+		}
+		replaceWord(whole[at+2:], uint16(whole[at])<<8, uint16(kind)<<8)
+		s := got.sent[2+i].frame
+		if want := whole[at+1:]; s[at] != kind || !bytes.Equal(s[at+1:], want[:len(s)-at-1]) {
+			t.Errorf("answer %d to a cut request:\n%s", i, Dump(s))
+		}
+	}
+	if w := strings.Join(got.summary.Warnings(), "\n"); got.summary.Cut != 5 || !strings.Contains(w, "5 packets were captured short") {
 		t.Errorf("%+v, warnings %s", got.summary, w)
 	}
 }

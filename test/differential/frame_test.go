@@ -64,6 +64,10 @@ func appendIPv6(b []byte, p *model.Packet, s shape, payload []byte) []byte {
 	if s.options {
 		ext = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, ext...)
 		next = 60
+		if s.payload&2 != 0 { // RFC 4302: 12 bytes and a check value of 12
+			ext = append([]byte{next, 4, 0, 0, 0, 0, 0, 7, 23: 9}, ext...)
+			next = 51
+		}
 	}
 	src, dst := p.Src.As16(), p.Dst.As16()
 	b = append(b, 0x60, 0, 0, 0)
@@ -96,8 +100,8 @@ func quote(p *model.Packet, s shape) []byte {
 	header := 40
 	if p.Dst.Is4() {
 		header = int(b[0]&15) * 4
-	} else if header += 8 * int(p.Fragment&1|p.Fragment>>1); s.options {
-		header += 8
+	} else {
+		header += len(b) - header - len(transport(p, s)) // extension headers
 	}
 	return b[:header+8]
 }
@@ -132,6 +136,9 @@ func transport(p *model.Packet, s shape) []byte {
 		}
 		b = append(b, make([]byte, size)...)
 		binary.BigEndian.PutUint16(b[2:], checksum(icmpPseudo(p, len(b)), b))
+		if p.BadChecksum {
+			b[2] ^= 1 << (size & 7)
+		}
 	case 132: // the common header, RFC 9260 3.1
 		b = make([]byte, 12+size)
 		binary.BigEndian.PutUint16(b, p.SrcPort)

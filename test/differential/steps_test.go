@@ -84,6 +84,7 @@ func describePacket(p *model.Packet) string {
 		set  bool
 		name string
 	}{
+		{p.BadChecksum, "damaged"},
 		{p.SYN, "SYN"},
 		{p.ACK, "ACK"},
 		{p.Fragment == model.FirstFragment, "first fragment"},

@@ -65,7 +65,7 @@ func (t tally) check(tb testing.TB) {
 	}
 	for _, what := range []string{
 		"PASS", string(model.Forward), string(model.FlowHit), string(model.FlowNew), model.ReasonFragment, model.ReasonICMPError,
-		model.ReasonEchoReply, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion, model.ReasonTTLExpired, "routed",
+		model.ReasonEchoReply, model.ReasonBadChecksum, model.ReasonNoRule, model.ReasonNoBackend, model.ReasonOtherRegion, model.ReasonTTLExpired, "routed",
 		model.ReasonSourceNotAllowed, model.ReasonRateLimited, model.ReasonSourceRateLimited,
 	} {
 		if t.seen[what]*1000 < t.packets {

@@ -182,6 +182,7 @@ func (t *traffic) next(cfg *lb.Config) step {
 	if t.oneIn(16) {
 		p.Sender = choose(t.random, addresses(instanceName(t.IntN(groupCount), t.IntN(groupCapacity)))...)
 	}
+	p.BadChecksum = t.oneIn(10)
 	s := shape{payload: uint8(t.IntN(24)), quoteOptions: t.oneIn(4)}
 	if t.oneIn(8) {
 		s.tags = uint8(1 + t.IntN(2))
