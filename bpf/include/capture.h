@@ -15,12 +15,13 @@
  */
 enum capture_kind {
 	CAPTURE_NONE,
-	CAPTURE_SRC,   /* addr under mask */
-	CAPTURE_DST,   /* addr under mask */
+	CAPTURE_SRC,   /* addr under mask; value: EtherType, network order */
+	CAPTURE_DST,   /* the same */
 	CAPTURE_SPORT, /* value, network order */
 	CAPTURE_DPORT, /* value, network order */
 	CAPTURE_PROTO, /* value: IP protocol */
 	CAPTURE_ETHER, /* value: EtherType, network order */
+	CAPTURE_FRAGMENT,
 	CAPTURE_ARRIVAL_MAX,
 	CAPTURE_VERDICT, /* value: mask of 1 << XDP action */
 	CAPTURE_REASON,	 /* value: enum reason */

@@ -33,9 +33,9 @@ static __always_inline bool arrival_holds(const volatile struct capture_term *te
 
 	switch (term->kind) {
 	case CAPTURE_SRC:
-		return ip && under_mask(term, &pkt->addr[0]);
+		return ip && pkt->l2_proto == term->value && under_mask(term, &pkt->addr[0]);
 	case CAPTURE_DST:
-		return ip && under_mask(term, &pkt->addr[2]);
+		return ip && pkt->l2_proto == term->value && under_mask(term, &pkt->addr[2]);
 	case CAPTURE_SPORT:
 		return ports && pkt->tail.sport == term->value;
 	case CAPTURE_DPORT:
@@ -44,6 +44,8 @@ static __always_inline bool arrival_holds(const volatile struct capture_term *te
 		return ip && pkt->tail.proto == term->value;
 	case CAPTURE_ETHER:
 		return pkt->l2_proto == term->value;
+	case CAPTURE_FRAGMENT:
+		return pkt->fragment;
 	default:
 		return false;
 	}

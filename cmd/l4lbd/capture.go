@@ -35,7 +35,7 @@ func newCaptureCommand(e *env) *cobra.Command {
 			"With --out it writes pcapng, the fate of each packet as its comment. Without, a line for each packet.\n\n" +
 			"A FILTER is made of conditions with and, or, not and parentheses:\n" +
 			"  [src|dst] [host|net] ADDRESS[/BITS]   [src|dst] port N   proto NAME|N   tcp udp icmp icmp6 …\n" +
-			"  arp ip ip6   verdict drop|pass|tx|redirect|sent|aborted   reason NAME   flow hit|new|none\n" +
+			"  arp ip ip6 fragment   verdict drop|pass|tx|redirect|sent|aborted   reason NAME   flow hit|new|none\n" +
 			"  rule NAME   backend INSTANCE   service NAME   zone NAME",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), e) },

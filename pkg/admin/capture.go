@@ -86,7 +86,7 @@ func (c *Client) Capture(ctx context.Context, program uint32, started func()) er
 	defer context.AfterFunc(ctx, func() { hold.Close() })()
 	var end failure
 	if err := json.NewDecoder(resp.Body).Decode(&end); err != nil {
-		return fmt.Errorf("the gateway no longer answers: %w", err)
+		return fmt.Errorf("the daemon no longer answers: %w", err)
 	}
 	if end.Error != "" {
 		return errors.New(end.Error)

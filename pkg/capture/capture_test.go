@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"l4lb/internal/testutil"
+	"l4lb/pkg/loader"
 )
 
 var (
@@ -100,5 +103,38 @@ func TestEachPacketComesWithItsFate(t *testing.T) {
 	want := fmt.Sprintf("[{%s %d %[2]d 0 0}]", ifaceDev, len(tests))
 	if got := fmt.Sprint(r.summary.Interfaces); got != want {
 		t.Errorf("summary %s, want %s", got, want)
+	}
+}
+
+// A packet that leaves by another interface is shown there.
+func TestRedirectedPacketLeavesByItsBackendsInterface(t *testing.T) {
+	g := newGateway(t)
+	m := g.Member(memberA)
+	m.IfIndex = 1 << 20 // which no host has
+	must(t, g.SetMember(memberA, m))
+	frame := testutil.SYN(t, clientA4, web4)
+	r := g.capture(Options{}, func() { g.send(frame) })
+	want := testutil.SYN(t, clientA4, web4, testutil.MACs(testutil.GatewayMAC, testutil.BackendAMAC))
+	p := &r.packets[0]
+	if diff := testutil.Diff(want, p.Out.Data); diff != "" {
+		t.Errorf("as it left (-want +got):\n%s", diff)
+	}
+	if p.Verdict != loader.VerdictRedirect || p.In.Interface != ifaceDev || p.Out.Interface != "if1048576" {
+		t.Errorf("%s from %s to %s", p, p.In.Interface, p.Out.Interface)
+	}
+}
+
+// The program is attached where the data plane's is, so it must be of its kind: one
+// that takes frames of several buffers if that does, for instance.
+func TestCaptureIsTheDataPlanesKindOfProgram(t *testing.T) {
+	ours, err := loadTracer()
+	must(t, err)
+	theirs, err := ebpf.LoadCollectionSpec("../loader/lb_bpfel.o")
+	must(t, err)
+	kind := func(p *ebpf.ProgramSpec) string {
+		return fmt.Sprintf("%v %v %v %#x", p.SectionName, p.Type, p.AttachType, p.Flags)
+	}
+	if got, want := kind(ours.Programs[tracerProgL4lbCapture]), kind(theirs.Programs["l4lb_ingress"]); got != want {
+		t.Errorf("the capture's program is %s, the data plane's %s", got, want)
 	}
 }

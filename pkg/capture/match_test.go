@@ -26,6 +26,7 @@ func packets(t *testing.T) (names []string, frames [][]byte) {
 	add("alien4", testutil.SYN(t, other4, netip.MustParseAddrPort("192.0.2.99:80")))
 	add("tagged4", testutil.SYN(t, netip.MustParseAddrPort("203.0.113.5:1024"), web4, vlan))
 	add("gre4", testutil.IP(t, other4.Addr(), testutil.VIP4, layers.IPProtocolGRE, []byte("tunnelled")))
+	add("fragment4", testutil.UDP(t, other4, netip.AddrPortFrom(testutil.VIP4, 53), func(p *testutil.Packet) { p.IP4.Flags = layers.IPv4MoreFragments }))
 	add("arp", testutil.ARPRequest(t, testutil.ClientMAC, testutil.Client4, testutil.VIP4))
 	return names, frames
 }
@@ -41,31 +42,34 @@ func TestFilterChoosesInTheKernel(t *testing.T) {
 		{"src 10.1.2.3", "syn4 tcp4 closed4"},
 		{"dst 10.1.2.3", ""},
 		{"src net 10.1.0.0/16 or src 2001:db8:a::/48", "syn4 tcp4 syn6 tcp6 closed4"},
-		{"net 0.0.0.0/0", "syn4 tcp4 udp4 closed4 alien4 tagged4 gre4"},
-		{"net ::/0", "syn4 tcp4 udp4 syn6 tcp6 closed4 alien4 tagged4 gre4"},
+		{"net 0.0.0.0/0", "syn4 tcp4 udp4 closed4 alien4 tagged4 gre4 fragment4"},
+		{"net ::/0", "syn6 tcp6"},
+		{"src net ::ffff:10.1.0.0/112", "syn4 tcp4 closed4"},
 		{"port 53", "udp4"},
 		{"dst port 80 and ip6", "syn6 tcp6"},
 		{"src port 80", ""},
+		{"fragment", "fragment4"},
+		{"udp and not fragment", "udp4"},
 		{"src port 1024", "tagged4"},
-		{"udp", "udp4"},
+		{"udp", "udp4 fragment4"},
 		{"gre", "gre4"},
 		{"proto 47", "gre4"},
 		{"arp", "arp"},
 		{"not (tcp or udp)", "gre4 arp"},
-		{"ip and not tcp", "udp4 gre4"},
+		{"ip and not tcp", "udp4 gre4 fragment4"},
 		{"verdict drop", "closed4 gre4"},
 		{"verdict pass", "alien4"},
-		{"verdict sent and not reason arp_reply", "syn4 tcp4 udp4 syn6 tcp6 tagged4"},
+		{"verdict sent and not reason arp_reply", "syn4 tcp4 udp4 syn6 tcp6 tagged4 fragment4"},
 		{"reason NO_RULE", "closed4 gre4"},
 		{"reason arp_reply or reason no_rule", "closed4 gre4 arp"},
 		{"flow hit", "tcp4 tcp6"},
 		{"flow new and ip6", "syn6"},
 		{"rule web-tcp", "syn4 tcp4 syn6 tcp6 tagged4"},
-		{"rule web-udp or verdict pass", "udp4 alien4"},
+		{"rule web-udp or verdict pass", "udp4 alien4 fragment4"},
 		{"backend a1", "syn4 tcp4 syn6 tcp6"},
-		{"service web and not backend a1", "udp4 tagged4"},
+		{"service web and not backend a1", "udp4 tagged4 fragment4"},
 		{"zone zone-a", "syn4 tcp4 syn6 tcp6"},
-		{"verdict drop and port 81 or udp and flow new", "udp4 closed4"},
+		{"verdict drop and port 81 or udp and flow new", "udp4 closed4 fragment4"},
 		{"tcp and not verdict tx", "closed4 alien4"},
 	}
 	for _, tt := range tests {

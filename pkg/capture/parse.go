@@ -15,7 +15,7 @@ import (
 //	condition = [ "src" | "dst" ] [ "host" | "net" ] ADDRESS[/BITS]
 //	          | [ "src" | "dst" ] "port" NUMBER
 //	          | "proto" NAME-OR-NUMBER | "tcp" | "udp" | …
-//	          | "arp" | "ip" | "ip6"
+//	          | "arp" | "ip" | "ip6" | "fragment"
 //	          | "verdict" NAME | "reason" NAME | "flow" NAME
 //	          | "rule" NAME | "backend" NAME | "service" NAME | "zone" NAME
 
@@ -140,7 +140,7 @@ func (p *parser) part(depth int) (*node, error) {
 }
 
 // conditions are the words that one begins with, for messages.
-const conditions = "host, src, dst, port, proto, tcp, udp, icmp, arp, ip, ip6, verdict, reason, rule, backend, service, flow or zone"
+const conditions = "host, src, dst, port, proto, tcp, udp, icmp, arp, ip, ip6, fragment, verdict, reason, rule, backend, service, flow or zone"
 
 func (p *parser) condition(t token) (*node, error) {
 	switch t.text {
@@ -157,6 +157,8 @@ func (p *parser) condition(t token) (*node, error) {
 		return p.leaf(t, term{kind: kindProto, value: number})
 	case "arp", "ip", "ip6":
 		return p.leaf(t, term{kind: kindEther, value: etherTypes[t.text]})
+	case "fragment":
+		return p.leaf(t, term{kind: kindFragment})
 	case "verdict", "reason", "flow":
 		return p.outcome(t)
 	case "rule", "backend", "service", "zone":

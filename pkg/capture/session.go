@@ -117,7 +117,7 @@ func (s *session) over(l *loan) error {
 	if err == nil {
 		return nil
 	}
-	s.summary.Ended = "the gateway's daemon has ended or gives up on captures: " + err.Error()
+	s.summary.Ended = err.Error()
 	return loader.ReplacePinned(s.opts.Dir, s.tracer.objs.Program, s.running.Program)
 }
 

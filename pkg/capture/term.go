@@ -11,18 +11,19 @@ import (
 
 // Kinds of conditions, by the names of bpf/include/capture.h.
 const (
-	kindSrc     = tracerCaptureKindCAPTURE_SRC
-	kindDst     = tracerCaptureKindCAPTURE_DST
-	kindSport   = tracerCaptureKindCAPTURE_SPORT
-	kindDport   = tracerCaptureKindCAPTURE_DPORT
-	kindProto   = tracerCaptureKindCAPTURE_PROTO
-	kindEther   = tracerCaptureKindCAPTURE_ETHER
-	kindVerdict = tracerCaptureKindCAPTURE_VERDICT
-	kindReason  = tracerCaptureKindCAPTURE_REASON
-	kindFlow    = tracerCaptureKindCAPTURE_FLOW
-	kindRule    = tracerCaptureKindCAPTURE_RULE
-	kindMember  = tracerCaptureKindCAPTURE_MEMBER
-	kindZone    = tracerCaptureKindCAPTURE_ZONE
+	kindSrc      = tracerCaptureKindCAPTURE_SRC
+	kindDst      = tracerCaptureKindCAPTURE_DST
+	kindSport    = tracerCaptureKindCAPTURE_SPORT
+	kindDport    = tracerCaptureKindCAPTURE_DPORT
+	kindProto    = tracerCaptureKindCAPTURE_PROTO
+	kindEther    = tracerCaptureKindCAPTURE_ETHER
+	kindFragment = tracerCaptureKindCAPTURE_FRAGMENT
+	kindVerdict  = tracerCaptureKindCAPTURE_VERDICT
+	kindReason   = tracerCaptureKindCAPTURE_REASON
+	kindFlow     = tracerCaptureKindCAPTURE_FLOW
+	kindRule     = tracerCaptureKindCAPTURE_RULE
+	kindMember   = tracerCaptureKindCAPTURE_MEMBER
+	kindZone     = tracerCaptureKindCAPTURE_ZONE
 )
 
 var protocols = map[string]uint32{
@@ -119,8 +120,15 @@ func (p *parser) endpoint(t token) (*node, error) {
 	if err != nil || !network.IsValid() {
 		return nil, p.errorf(word, "%q is no address or network: use one such as 192.0.2.10 or 2001:db8::/32", word.text)
 	}
+	if a := network.Addr(); a.Is4In6() && network.Bits() >= 96 {
+		network = netip.PrefixFrom(a.Unmap(), network.Bits()-96)
+	}
+	family := etherTypes["ip6"]
+	if network.Addr().Is4() {
+		family = etherTypes["ip"]
+	}
 	addr := makePrefix(network)
-	return pair(term{kind: kindSrc, addr: addr}, term{kind: kindDst, addr: addr})
+	return pair(term{kind: kindSrc, value: family, addr: addr}, term{kind: kindDst, value: family, addr: addr})
 }
 
 // outcome is what follows verdict, reason and flow.

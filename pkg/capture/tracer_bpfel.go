@@ -152,13 +152,14 @@ const (
 	tracerCaptureKindCAPTURE_DPORT       tracerCaptureKind = 4
 	tracerCaptureKindCAPTURE_PROTO       tracerCaptureKind = 5
 	tracerCaptureKindCAPTURE_ETHER       tracerCaptureKind = 6
-	tracerCaptureKindCAPTURE_ARRIVAL_MAX tracerCaptureKind = 7
-	tracerCaptureKindCAPTURE_VERDICT     tracerCaptureKind = 8
-	tracerCaptureKindCAPTURE_REASON      tracerCaptureKind = 9
-	tracerCaptureKindCAPTURE_FLOW        tracerCaptureKind = 10
-	tracerCaptureKindCAPTURE_RULE        tracerCaptureKind = 11
-	tracerCaptureKindCAPTURE_MEMBER      tracerCaptureKind = 12
-	tracerCaptureKindCAPTURE_ZONE        tracerCaptureKind = 13
+	tracerCaptureKindCAPTURE_FRAGMENT    tracerCaptureKind = 7
+	tracerCaptureKindCAPTURE_ARRIVAL_MAX tracerCaptureKind = 8
+	tracerCaptureKindCAPTURE_VERDICT     tracerCaptureKind = 9
+	tracerCaptureKindCAPTURE_REASON      tracerCaptureKind = 10
+	tracerCaptureKindCAPTURE_FLOW        tracerCaptureKind = 11
+	tracerCaptureKindCAPTURE_RULE        tracerCaptureKind = 12
+	tracerCaptureKindCAPTURE_MEMBER      tracerCaptureKind = 13
+	tracerCaptureKindCAPTURE_ZONE        tracerCaptureKind = 14
 )
 
 type tracerCaptureTerm struct {

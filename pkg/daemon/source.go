@@ -170,7 +170,7 @@ func asErrors(err error) (config.Errors, bool) {
 
 // Capture implements admin.Source.
 func (d *Daemon) Capture(ctx context.Context, program uint32, started func()) error {
-	if !d.Ready() {
+	if !d.controller.Ready() {
 		return admin.ErrNotReady
 	}
 	restore, err := d.dp.Lend(program)

@@ -229,6 +229,21 @@ func TestCaptureInGenericModeAsLines(t *testing.T) {
 			t.Errorf("line %q, want %q at its end", lines[i], want)
 		}
 	}
+
+	// A pipe gets each packet as it comes.
+	c = g.startCapture("--filter", "verdict tx and udp", "--out", "-", "--count", "1", "--snaplen", "64")
+	x := n.startExchange(f, inZoneB)
+	x.finish(t, x.next(t))
+	c.wait()
+	r, err := pcapgo.NewNgReader(strings.NewReader(c.out.String()), pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"as it arrived", "as it left"} {
+		if _, ci, err := r.ReadPacketData(); err != nil || ci.CaptureLength > 64 {
+			t.Errorf("%s: %d bytes, %v", what, ci.CaptureLength, err)
+		}
+	}
 }
 
 // Connections go on while a capture begins, ends, is killed, and while its daemon
@@ -266,7 +281,7 @@ func TestCaptureLeavesNothingHoweverItEnds(t *testing.T) {
 	g.kill()
 	c.wait()
 	back("after the daemon's kill -9")
-	if !strings.Contains(c.log.String(), "daemon") {
+	if !strings.Contains(c.log.String(), "the daemon no longer answers") {
 		t.Errorf("the capture does not say why it ends: %s", c.log)
 	}
 
