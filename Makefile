@@ -36,6 +36,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(SYSCONFDIR)/systemd/system
 FUZZTIME ?= 10s
+FRAMES ?= 100000000
 
 ##@ Use
 
@@ -72,6 +73,10 @@ race: ## run the pure Go tests under the race detector
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
+
+.PHONY: fuzz-long
+fuzz-long: ## throw FRAMES (100000000) mutated frames at the program (root)
+	L4LB_REQUIRE_ROOT_TESTS=1 $(GO) test -v -count=1 -timeout 0 -run TestMillions ./test/fuzz -args -n $(FRAMES)
 
 .PHONY: bench
 bench: build ## print the data plane's ns per packet (root)

@@ -1,11 +1,6 @@
 package loader
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/cilium/ebpf"
-)
+import "fmt"
 
 // Verdict is an XDP action.
 type Verdict uint32
@@ -55,22 +50,7 @@ type Trace struct {
 // maps are the real ones) and returns what was decided and the frame as it left.
 // The data plane must be Virtual. Frames are at least 14 bytes.
 func (d *Datapath) Run(frame []byte) (Trace, []byte, error) {
-	if !d.opts.Virtual {
-		return Trace{}, nil, errors.New("run frame: not a virtual data plane")
-	}
-	opts := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256)}
-	verdict, err := d.objs.L4lbIngress.Run(&opts)
-	if err != nil {
-		return Trace{}, nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
-	}
-	var t lbTraceRecord
-	if err := d.objs.Trace.Get(&t); err != nil {
-		return Trace{}, nil, fmt.Errorf("read trace: %w", err)
-	}
-	return Trace{
-		Verdict: Verdict(verdict), Reason: Reason(t.Reason), Rule: t.Rule, Member: t.Member,
-		Flow: TraceFlow(t.Flow), Zone: t.Zone,
-	}, opts.DataOut, nil
+	return d.RunInto(frame, make([]byte, len(frame)+256))
 }
 
 // TestIfIndex is the interface that frames given to Run come in at: loopback.
