@@ -60,7 +60,8 @@ func (w *world) ours(p *packet) bool {
 func (w *world) checkPassed(p *packet, reason loader.Reason) string {
 	switch reason.String() {
 	case "":
-		solicits := p.ipv6 && p.lengths && p.headers == 0 && p.proto == 58 && p.raw[p.l4] == 135
+		// Neighbour discovery has no next hop: it is the kernel's.
+		solicits := p.ipv6 && p.lengths && p.headers == 0 && p.proto == 58 && p.raw[p.l4] == 135 && !w.owns(p.dst)
 		if w.ours(p) && p.lengths && versionFits(p) && !solicits {
 			return "a packet for an address of ours was passed without a reason"
 		}
@@ -108,7 +109,7 @@ func isICMPError(p *packet) bool {
 
 // dropReasons are the reasons to drop a packet.
 var dropReasons = map[string]bool{
-	"FRAGMENT": true, "NO_RULE": true, "NO_BACKEND": true, "OTHER_REGION": true, "NO_NEIGHBOUR": true, "ECHO_RATE_LIMITED": true,
+	"FRAGMENT": true, "NO_RULE": true, "NO_BACKEND": true, "OTHER_REGION": true, "NO_NEIGHBOUR": true, "ECHO_RATE_LIMITED": true, "ECHO_BAD_CHECKSUM": true,
 	"SOURCE_NOT_ALLOWED": true, "RATE_LIMITED": true, "SOURCE_RATE_LIMITED": true,
 }
 

@@ -81,7 +81,7 @@ func (p *packet) read6() {
 	}
 	for !p.fragment {
 		switch p.proto {
-		case 0, 43, 60: // hop by hop, routing, destination options
+		case 0, 43, 51, 60: // hop by hop, routing, authentication, destination options
 		case 44:
 			p.fragment = true
 		default:
@@ -93,7 +93,10 @@ func (p *packet) read6() {
 		}
 		ext := p.raw[p.l4:]
 		size := 8 + int(ext[1])*8
-		if p.fragment {
+		switch {
+		case p.proto == 51:
+			size = 8 + int(ext[1])*4
+		case p.fragment:
 			size = 8
 			p.later = be.Uint16(ext[2:])>>3 != 0
 		}
