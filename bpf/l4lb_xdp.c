@@ -47,6 +47,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __always_inline int handle_rest(struct xdp_md *ctx, struct packet *pkt, bool ipv4,
 				       int verdict)
 {
+	if (pkt->unreachable) {
+		if (ipv4)
+			note_unreachable4(ctx, pkt);
+		else
+			note_unreachable6(ctx, pkt);
+	}
 	if (verdict == VERDICT_FRAGMENT)
 		return ipv4 ? start_flow4(ctx, pkt) : start_flow6(ctx, pkt);
 	if (verdict == VERDICT_ERROR)

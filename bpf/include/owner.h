@@ -151,17 +151,35 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, struct packet
 	return XDP_TX;
 }
 
+/* A solicitation that is not answered although it was sent to a VIP: it is not
+ * valid, or asks for a foreign address. No router forwards one (RFC 4861 7.1.1).
+ */
+static __always_inline bool is_stray_solicitation(struct xdp_md *ctx, const struct packet *pkt)
+{
+	struct ipv6hdr *ip = frame_data(ctx) + (pkt->l3 & OFFSET_MASK);
+	struct ethhdr *eth = frame_data(ctx);
+
+	pin(eth);
+	if ((void *)(eth + 1) > frame_end(ctx) || (void *)(ip + 1) > frame_end(ctx))
+		return false;
+	return !(eth->h_dest[0] & 1) && find_address((__u64 *)&ip->daddr, false);
+}
+
 /* ARP requests and neighbour solicitations; everything else is passed. */
 __noinline int answer_owner(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 index = ctx->ingress_ifindex & cfg_port_mask;
 	struct port *port = bpf_map_lookup_elem(&l4lb_ports, &index);
+	int verdict;
 
 	if (!pkt || !port)
 		return XDP_ABORTED;
 	if (pkt->l2_proto == bpf_htons(ETH_P_ARP))
 		return answer_arp(ctx, pkt, port);
-	return answer_solicitation(ctx, pkt, port);
+	verdict = answer_solicitation(ctx, pkt, port);
+	if (verdict == XDP_PASS && is_stray_solicitation(ctx, pkt))
+		return drop(pkt, REASON_NO_RULE);
+	return verdict;
 }
 
 #endif

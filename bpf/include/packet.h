@@ -55,7 +55,8 @@ struct packet {
 	__u8 fragment;	   /* FRAGMENT_*; 0 for none */
 	__u8 fresh;	   /* a TCP SYN without ACK */
 	__be16 match_port; /* of a first fragment: names its rule, and nothing else */
-	__u16 reserved;
+	__u8 unreachable;  /* an ICMP port unreachable that passes through */
+	__u8 reserved;
 };
 _Static_assert(sizeof(struct packet) == 72, "the stack is small");
 

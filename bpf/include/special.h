@@ -35,18 +35,16 @@ static __always_inline int handle_fragment(struct xdp_md *ctx, struct packet *pk
 	return VERDICT_FRAGMENT;
 }
 
-/* ICMP for nobody of ours, which the kernel or a backend may have to route. */
-static __always_inline void note_icmp(struct xdp_md *ctx, const struct packet *pkt, bool ipv4)
+/* Whether ICMP for nobody of ours, which the kernel or a backend may have to
+ * route, says that a port is closed. It is counted where the stack is not as deep.
+ */
+static __always_inline bool tells_unreachable(struct xdp_md *ctx, const struct packet *pkt,
+					      bool ipv4)
 {
 	__u8 head[2]; /* type, code */
 
-	if (pkt->l4 <= OFFSET_MASK && !bpf_xdp_load_bytes(ctx, pkt->l4, head, sizeof(head)) &&
-	    is_port_unreachable(head[0], head[1], ipv4)) {
-		if (ipv4)
-			note_unreachable4(ctx, pkt);
-		else
-			note_unreachable6(ctx, pkt);
-	}
+	return pkt->l4 <= OFFSET_MASK && !bpf_xdp_load_bytes(ctx, pkt->l4, head, sizeof(head)) &&
+	       is_port_unreachable(head[0], head[1], ipv4);
 }
 
 /* Echo requests for a VIP are answered unless an L3_DEFAULT rule takes them;
@@ -62,7 +60,7 @@ static __always_inline int handle_icmp(struct xdp_md *ctx, struct packet *pkt, b
 	if (!front) {
 		if (pkt->fragment)
 			return VERDICT_FRAGMENT;
-		note_icmp(ctx, pkt, ipv4);
+		pkt->unreachable = tells_unreachable(ctx, pkt, ipv4);
 		if (!control.routes)
 			return XDP_PASS;
 	}

@@ -89,6 +89,21 @@ func TestProgramIsVerifiedWithinItsBudget(t *testing.T) {
 	}
 }
 
+// The oldest kernel that we promise counts more stack than this one.
+func TestStackFitsOlderKernels(t *testing.T) {
+	spec, err := loadLb()
+	if err != nil {
+		t.Fatal(err)
+	}
+	depth, path := testutil.DeepestStack(spec.Programs["l4lb_ingress"])
+	if depth > testutil.StackLimit {
+		t.Errorf("a stack of %d bytes, at most %d are allowed: %s", depth, testutil.StackLimit, path)
+	}
+	if depth < 300 {
+		t.Errorf("a stack of only %d bytes: %s", depth, path)
+	}
+}
+
 // Sizes of every order load, and with the real clock.
 func TestEverySizeLoads(t *testing.T) {
 	testutil.RequireRoot(t)

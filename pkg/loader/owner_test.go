@@ -132,3 +132,20 @@ func TestSolicitationsFromAfarArePassedUntouched(t *testing.T) {
 		netip.MustParseAddr("ff02::1"), testutil.NDOverride)
 	send(t, d, raw(advert), passed(0))
 }
+
+// One that was sent to a VIP and is not answered goes nowhere: the kernel, which
+// has no VIP, would route it.
+func TestStraySolicitationsAreNotRouted(t *testing.T) {
+	d := newFixture(t)
+	direct := func(target netip.Addr, hops uint8) []byte {
+		b := testutil.NeighborSolicitation(t, testutil.ClientMAC, testutil.Client6, target, testutil.TTL(hops))
+		copy(b, testutil.GatewayMAC[:])
+		vip := testutil.VIP6.As16()
+		copy(b[14+24:], vip[:])
+		return b
+	}
+	out := testutil.NeighborAdvertisement(t, testutil.GatewayMAC, testutil.VIP6, testutil.ClientMAC, testutil.Client6, solicitedOverride)
+	send(t, d, raw(direct(testutil.VIP6, 255)), answered(lbReasonREASON_ND_REPLY, out))
+	send(t, d, raw(direct(testutil.VIP6, 64)), dropped(lbReasonREASON_NO_RULE, 0, 0))
+	send(t, d, raw(direct(testutil.Client6, 255)), dropped(lbReasonREASON_NO_RULE, 0, 0))
+}
