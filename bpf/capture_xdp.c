@@ -221,7 +221,6 @@ SEC("xdp")
 int l4lb_capture(struct xdp_md *ctx)
 {
 	struct packet pkt = {
-		.length = ctx->data_end - ctx->data,
 		.ifindex = ctx->ingress_ifindex,
 	};
 

@@ -115,14 +115,19 @@ static __always_inline bool is_owner_question(const struct packet *pkt, void *da
 
 static __always_inline int handle_frame(struct xdp_md *ctx, struct packet *pkt)
 {
-	void *data = frame_data(ctx), *end = frame_end(ctx);
 	__u32 index = pkt->ifindex & cfg_port_mask;
 	struct port *port = bpf_map_lookup_elem(&l4lb_ports, &index);
-	struct ethhdr *eth = data;
+	void *data, *end;
+	struct ethhdr *eth;
 	bool to_us;
 
-	if ((void *)(eth + 1) > end || !port || port->ifindex != pkt->ifindex)
+	if (!port || port->ifindex != pkt->ifindex)
 		return leave(REASON_NONE, XDP_PASS);
+	pkt->length = frame_length(ctx);
+	eth = data = frame_data(ctx);
+	end = frame_end(ctx);
+	if ((void *)(eth + 1) > end) /* no frame is that short, its first buffer may be */
+		return leave(REASON_MALFORMED, XDP_PASS);
 	pkt->l2_proto = parse_ethernet(pkt, data, end);
 	to_us = same_mac(eth->h_dest, port->mac);
 	if (to_us && pkt->l2_proto == bpf_htons(ETH_P_IP))
@@ -144,7 +149,6 @@ SEC("xdp")
 int l4lb_ingress(struct xdp_md *ctx)
 {
 	struct packet pkt = {
-		.length = ctx->data_end - ctx->data,
 		.ifindex = ctx->ingress_ifindex,
 	};
 

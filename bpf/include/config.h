@@ -38,6 +38,12 @@ volatile const __u8 cfg_virtual_clock = 0;
 /* 1: leave what was decided in the variable trace (replay, tests). */
 volatile const __u8 cfg_trace = 0;
 
+/* 1: a frame may be in several buffers, of which the program sees the first. Set
+ * where an interface's packets are longer than a page; the program is loaded with
+ * BPF_F_XDP_HAS_FRAGS then.
+ */
+volatile const __u8 cfg_frags = 0;
+
 /* Echo replies per CPU and tick; 0 answers none. */
 volatile const __u32 cfg_echo_limit = 0;
 

@@ -36,12 +36,14 @@ static __always_inline void count_traffic(const struct packet *pkt, const struct
 static __always_inline int deliver(struct xdp_md *ctx, struct packet *pkt,
 				   const struct member *member, const struct rule *rule)
 {
-	__u8 *eth = frame_data(ctx);
+	__u8 *eth;
 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
 	if (member->state & MEMBER_TUNNEL)
 		return VERDICT_TUNNEL;
+	pkt->length = frame_length(ctx); /* again, rather than keep it all the way */
+	eth = frame_data(ctx);
 	if ((void *)(eth + sizeof(struct ethhdr)) > (void *)frame_end(ctx))
 		return internal_error(pkt);
 	count_traffic(pkt, member, rule);

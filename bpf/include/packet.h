@@ -41,7 +41,7 @@ struct packet {
 	 */
 	__u64 addr[4];
 	struct flow_tail tail;
-	__u32 length;  /* of the frame, bytes */
+	__u32 length;  /* of the frame in all its buffers, bytes */
 	__u32 ifindex; /* it came in at */
 	__u32 now;     /* ticks, from the step on that looks at the clock */
 	__u32 member;
@@ -154,6 +154,14 @@ static __always_inline void *frame_data(const struct xdp_md *ctx)
 static __always_inline void *frame_end(const struct xdp_md *ctx)
 {
 	return (void *)(long)ctx->data_end;
+}
+
+/* Of the whole frame, where all before frame_end is its first buffer only. */
+static __always_inline __u32 frame_length(struct xdp_md *ctx)
+{
+	if (cfg_frags)
+		return bpf_xdp_get_buff_len(ctx);
+	return ctx->data_end - ctx->data;
 }
 
 #endif

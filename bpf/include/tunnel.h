@@ -6,7 +6,8 @@
  * ready in l4lb_tunnels; encap.h fills in what depends on the packet.
  */
 
-#define MIN_FRAME 60 /* Ethernet's, without the check sequence */
+#define TRACED_LENGTH 14 /* bits of flow and zone, below the frame's length */
+#define MIN_FRAME 60	 /* Ethernet's, without the check sequence */
 
 /* Reads the packet's IP header at l3. Returns -1 where there is none. */
 static __always_inline int read_inner(struct inner *inner, struct packet *pkt, void *data,
@@ -98,13 +99,14 @@ static __always_inline int enter_tunnel(struct xdp_md *ctx, struct packet *pkt)
 
 /* The end of a packet whose member is behind a tunnel. A global function: it is
  * verified once, on its own. It is handed what the frame does not say and the hot
- * path has in registers: tail is a struct flow_tail.
+ * path has in registers: tail is a struct flow_tail, traced the frame's length,
+ * zone and flow, as deliver_tunnel packs them.
  */
 __noinline int encapsulate(struct xdp_md *ctx, __u32 member, __u32 rule, __u64 tail, __u32 traced)
 {
 	void *data = frame_data(ctx);
 	struct packet pkt = {
-		.length = ctx->data_end - ctx->data,
+		.length = traced >> TRACED_LENGTH,
 		.ifindex = ctx->ingress_ifindex,
 		.member = member,
 		.rule = rule,
@@ -122,7 +124,7 @@ __noinline int encapsulate(struct xdp_md *ctx, __u32 member, __u32 rule, __u64 t
 static __always_inline int deliver_tunnel(struct xdp_md *ctx, const struct packet *pkt)
 {
 	return encapsulate(ctx, pkt->member, pkt->rule, *(__u64 *)&pkt->tail,
-			   (__u32)pkt->zone << 8 | pkt->flow);
+			   frame_length(ctx) << TRACED_LENGTH | (__u32)pkt->zone << 8 | pkt->flow);
 }
 
 /* The end of a packet that global functions had, which goes into a tunnel where

@@ -7,9 +7,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 )
 
-// AttachPass attaches an XDP program that passes every frame, natively. A veth
+// AttachPass attaches an XDP program that passes every frame, whatever its length,
+// natively. A veth
 // end receives what its peer sends by XDP_TX or a redirect only while it runs a
 // program itself. It is detached by Close.
 func (n *Namespace) AttachPass(name string) error {
@@ -34,6 +36,7 @@ func (n *Namespace) attachPass(index int) (l link.Link, err error) {
 		Name:         "l4lb_lab_pass",
 		Type:         ebpf.XDP,
 		License:      "Dual BSD/GPL",
+		Flags:        unix.BPF_F_XDP_HAS_FRAGS,
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()},
 	})
 	if err != nil {

@@ -99,6 +99,9 @@ func prepare(spec *ebpf.CollectionSpec, running *loader.Running, o *Options) err
 			return fmt.Errorf("set %s: %w", name, err)
 		}
 	}
+	if frags := running.Constants[tracerVarCfgFrags]; len(frags) == 1 && frags[0] != 0 {
+		loader.WithFrags(spec.Programs[tracerProgL4lbCapture])
+	}
 	terms, clauses := o.Filter.constants()
 	gap, ahead := o.rate()
 	for name, value := range map[string]any{

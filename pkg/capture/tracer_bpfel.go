@@ -367,6 +367,7 @@ const (
 	tracerVarCfgFlowMiddle   = "cfg_flow_middle"
 	tracerVarCfgFlowNear     = "cfg_flow_near"
 	tracerVarCfgFlowSeed     = "cfg_flow_seed"
+	tracerVarCfgFrags        = "cfg_frags"
 	tracerVarCfgFrontMask    = "cfg_front_mask"
 	tracerVarCfgGap          = "cfg_gap"
 	tracerVarCfgPortMask     = "cfg_port_mask"
@@ -477,6 +478,7 @@ type tracerVariableSpecs struct {
 	CfgFlowMiddle   *ebpf.VariableSpec `ebpf:"cfg_flow_middle"`
 	CfgFlowNear     *ebpf.VariableSpec `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.VariableSpec `ebpf:"cfg_flow_seed"`
+	CfgFrags        *ebpf.VariableSpec `ebpf:"cfg_frags"`
 	CfgFrontMask    *ebpf.VariableSpec `ebpf:"cfg_front_mask"`
 	CfgGap          *ebpf.VariableSpec `ebpf:"cfg_gap"`
 	CfgPortMask     *ebpf.VariableSpec `ebpf:"cfg_port_mask"`
@@ -592,6 +594,7 @@ type tracerVariables struct {
 	CfgFlowMiddle   *ebpf.Variable `ebpf:"cfg_flow_middle"`
 	CfgFlowNear     *ebpf.Variable `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.Variable `ebpf:"cfg_flow_seed"`
+	CfgFrags        *ebpf.Variable `ebpf:"cfg_frags"`
 	CfgFrontMask    *ebpf.Variable `ebpf:"cfg_front_mask"`
 	CfgGap          *ebpf.Variable `ebpf:"cfg_gap"`
 	CfgPortMask     *ebpf.Variable `ebpf:"cfg_port_mask"`

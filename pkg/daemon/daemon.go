@@ -176,7 +176,9 @@ func (d *Daemon) openDatapath() error {
 		return fmt.Errorf("look for pinned programs: %w", err)
 	}
 	d.adopted = len(links) > 0
-	dp, err := loader.Load(sizes(d.cfg, d.pinDir))
+	o := sizes(d.cfg, d.pinDir)
+	o.Frags = needsFrags(d.cfg.Gateway)
+	dp, err := loader.Load(o)
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,6 @@ func linkFinding(name string, l *netlink.LinkAttrs) Finding {
 	return f
 }
 
-// nativeMTU is what fits one page beside the room that XDP needs: drivers
-// differ, and the smallest limit that is common is about this.
-const nativeMTU = 3498
-
 func checkMTU(_ context.Context, g *gateway) ([]Finding, error) {
 	links, err := g.links()
 	if err != nil {
@@ -60,21 +56,32 @@ func checkMTU(_ context.Context, g *gateway) ([]Finding, error) {
 		if f, small := g.tunnelNote(l); small {
 			out = append(out, f)
 		}
-		if l.MTU > nativeMTU && g.Config.Gateway.XDPMode == lb.XDPNative {
-			f := Finding{
-				Subject: l.Name, Status: Warning, What: fmt.Sprintf("an MTU of %d is more than a page holds", l.MTU),
-				Why:  "most drivers refuse native XDP then",
-				Mend: []string{fmt.Sprintf("ip link set dev %s mtu %d", l.Name, nativeMTU)},
-			}
-			if attached(l) == lb.XDPNative {
-				f = well(l.Name, "MTU %d, and the driver takes it", l.MTU)
-			}
-			out = append(out, f)
+		if l.MTU > lb.PageMTU && g.Config.Gateway.XDPMode == lb.XDPNative {
+			out = append(out, jumboFinding(l, driver(l.Name), xdpFeatures(l.Index)))
 			continue
 		}
 		out = append(out, well(l.Name, "MTU %d", l.MTU))
 	}
 	return out, nil
+}
+
+// jumboFinding judges an interface whose packets may be longer than a page.
+func jumboFinding(l *netlink.LinkAttrs, driver string, features features) Finding {
+	f := Finding{
+		Subject: l.Name, Status: Warning, What: fmt.Sprintf("an MTU of %d is more than a page holds, and it is not known whether the driver %s hands over frames in several buffers", l.MTU, driver),
+		Why:  "where it does not, it refuses native XDP and the daemon does not start",
+		Mend: []string{fmt.Sprintf("ip link set dev %s mtu %d", l.Name, lb.PageMTU)},
+	}
+	switch {
+	case attached(l) == lb.XDPNative:
+		return well(l.Name, "MTU %d, and the driver takes it", l.MTU)
+	case features.known && features.bits&featureBuffers != 0:
+		return well(l.Name, "MTU %d: the driver %s hands over frames in several buffers", l.MTU, driver)
+	case features.known:
+		f.What = fmt.Sprintf("an MTU of %d is more than a page holds, and the driver %s hands over no frames in several buffers", l.MTU, driver)
+		f.Why = "it refuses native XDP, and the daemon does not start"
+	}
+	return f
 }
 
 // tunnelNote says that clients' packets may not fit through a tunnel.

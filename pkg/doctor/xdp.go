@@ -172,6 +172,7 @@ const (
 
 	featureBasic    = 1
 	featureTransmit = 4
+	featureBuffers  = 32 // of frames longer than a page
 )
 
 // features is what a driver says that it can do.

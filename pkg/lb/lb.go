@@ -377,3 +377,8 @@ func find[T any](list []T, name string, key func(*T) string) *T {
 // with the better balance and the fewer needless moves; the numbers are in
 // docs/development/tables.md.
 const DefaultLocalityLbPolicy = PolicyRendezvous
+
+// PageMTU is the largest MTU at which every driver of native XDP has a packet in
+// one page, beside the room that XDP needs. What is above may come in several
+// buffers.
+const PageMTU = 3000

@@ -54,12 +54,12 @@ func (d *Datapath) Attach(iface string, mode lb.XDPMode) error {
 	if d.opts.PinDir != "" {
 		a.pin = filepath.Join(d.opts.PinDir, linkPrefix+iface)
 		if a.link, err = takeOver(a.pin, dev.Index, program, mode); err != nil {
-			return fmt.Errorf("attach to %s: %w", iface, err)
+			return fmt.Errorf("attach to %s: %w", iface, d.explainRefusal(dev, mode, err))
 		}
 	}
 	if a.link == nil {
 		if a.link, err = attachNew(dev, program, mode); err != nil {
-			return fmt.Errorf("attach to %s: %w", iface, err)
+			return fmt.Errorf("attach to %s: %w", iface, d.explainRefusal(dev, mode, err))
 		}
 		if a.pin != "" {
 			if err := a.link.Pin(a.pin); err != nil {
@@ -133,17 +133,10 @@ func attachNew(dev *net.Interface, prog *ebpf.Program, mode lb.XDPMode) (link.Li
 		flags = link.XDPGenericMode
 	}
 	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: dev.Index, Flags: flags})
-	switch {
-	case err == nil:
-		return l, nil
-	case errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST):
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("%w: %s: detach it first", ErrBusy, holder(dev.Index))
-	case mode == lb.XDPNative && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, ebpf.ErrNotSupported)):
-		return nil, fmt.Errorf("the driver has no native XDP: set xdpMode: generic to run slower without it: %w", err)
-	case (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ERANGE)) && dev.MTU > 3000:
-		return nil, fmt.Errorf("the driver refuses XDP at an MTU of %d: lower it: %w", dev.MTU, err)
 	}
-	return nil, err
+	return l, err
 }
 
 // attachedMode is the mode of the XDP program on an interface, "" for none.

@@ -182,22 +182,6 @@ func TestNativeModeNeverFallsBack(t *testing.T) {
 	must(t, l.attach(d, "br0", lb.XDPGeneric))
 }
 
-// Native XDP takes frames of one page: a larger MTU is named as the cause.
-func TestNativeModeNamesAnMTUThatIsTooLarge(t *testing.T) {
-	l := &lan{testutil.NewNetNS(t, "gateway"), testutil.NewNetNS(t, "client")}
-	testutil.VethEnds(t,
-		netlab.End{NS: l.gateway.Namespace, Name: "eth0", MTU: 9000},
-		netlab.End{NS: l.client.Namespace, Name: "eth0", MTU: 9000})
-	d := newFixture(t)
-	err := l.attach(d, "eth0", lb.XDPNative)
-	if err == nil || !strings.Contains(err.Error(), "MTU of 9000") {
-		t.Errorf("attach at an MTU of 9000: %v", err)
-	}
-	if got := l.mode(); got != "" {
-		t.Errorf("attached in mode %q", got)
-	}
-}
-
 func TestInterfacesThatCannotCarryVIPsAreRefused(t *testing.T) {
 	l := newLAN(t)
 	d := newFixture(t)

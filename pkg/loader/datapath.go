@@ -56,6 +56,9 @@ type Options struct {
 	// TooBigPerSecond is how many packets that are too big for their tunnel one
 	// CPU answers a second (1000).
 	TooBigPerSecond uint32
+	// Frags has the program take frames that come in several buffers, as those
+	// of an interface may whose MTU is above lb.PageMTU.
+	Frags bool
 	// Virtual makes time the value last given to SetClock, in milliseconds,
 	// and has every packet leave a Trace. For replay and tests.
 	Virtual bool
@@ -158,6 +161,9 @@ func Load(o Options) (_ *Datapath, err error) {
 	if err := pinned.check(spec); err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
 	}
+	if o.Frags {
+		WithFrags(spec.Programs[lbProgL4lbIngress])
+	}
 	err = spec.LoadAndAssign(&d.objs, &ebpf.CollectionOptions{MapReplacements: pinned.maps})
 	if err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
@@ -189,9 +195,11 @@ func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) erro
 	perTick := func(perSecond uint32) uint32 {
 		return max(uint32(float64(perSecond)/d.clock.perSecond), 1)
 	}
-	var flag uint8
-	if d.opts.Virtual {
-		flag = 1
+	flag := func(on bool) uint8 {
+		if on {
+			return 1
+		}
+		return 0
 	}
 	for name, value := range map[string]any{
 		lbVarCfgFlowSeed:     flowSeed,
@@ -204,11 +212,15 @@ func (d *Datapath) setConstants(spec *ebpf.CollectionSpec, flowSeed uint64) erro
 		lbVarCfgZoneNodes:    d.opts.ZoneNodes,
 		lbVarCfgPortMask:     uint32(portSlots - 1),
 		lbVarCfgClockShift:   d.clock.shift,
-		lbVarCfgVirtualClock: flag,
-		lbVarCfgTrace:        flag,
+		lbVarCfgVirtualClock: flag(d.opts.Virtual),
+		lbVarCfgTrace:        flag(d.opts.Virtual),
+		lbVarCfgFrags:        flag(d.opts.Frags),
 		lbVarCfgEchoLimit:    perTick(d.opts.EchoPerSecond),
 		lbVarCfgTooBigLimit:  perTick(d.opts.TooBigPerSecond),
 	} {
+		if spec.Variables[name] == nil {
+			return fmt.Errorf("the program has no constant %s", name)
+		}
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}

@@ -327,6 +327,7 @@ const (
 	lbVarCfgFlowMiddle   = "cfg_flow_middle"
 	lbVarCfgFlowNear     = "cfg_flow_near"
 	lbVarCfgFlowSeed     = "cfg_flow_seed"
+	lbVarCfgFrags        = "cfg_frags"
 	lbVarCfgFrontMask    = "cfg_front_mask"
 	lbVarCfgPortMask     = "cfg_port_mask"
 	lbVarCfgSelectSeed   = "cfg_select_seed"
@@ -426,6 +427,7 @@ type lbVariableSpecs struct {
 	CfgFlowMiddle   *ebpf.VariableSpec `ebpf:"cfg_flow_middle"`
 	CfgFlowNear     *ebpf.VariableSpec `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.VariableSpec `ebpf:"cfg_flow_seed"`
+	CfgFrags        *ebpf.VariableSpec `ebpf:"cfg_frags"`
 	CfgFrontMask    *ebpf.VariableSpec `ebpf:"cfg_front_mask"`
 	CfgPortMask     *ebpf.VariableSpec `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.VariableSpec `ebpf:"cfg_select_seed"`
@@ -525,6 +527,7 @@ type lbVariables struct {
 	CfgFlowMiddle   *ebpf.Variable `ebpf:"cfg_flow_middle"`
 	CfgFlowNear     *ebpf.Variable `ebpf:"cfg_flow_near"`
 	CfgFlowSeed     *ebpf.Variable `ebpf:"cfg_flow_seed"`
+	CfgFrags        *ebpf.Variable `ebpf:"cfg_frags"`
 	CfgFrontMask    *ebpf.Variable `ebpf:"cfg_front_mask"`
 	CfgPortMask     *ebpf.Variable `ebpf:"cfg_port_mask"`
 	CfgSelectSeed   *ebpf.Variable `ebpf:"cfg_select_seed"`

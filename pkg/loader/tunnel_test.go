@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -29,6 +30,7 @@ type tunnelCase struct {
 	inner6       bool
 	source       netip.Prefix // not valid: the gateway's address
 	leavesByPort uint32       // 0: the one that it came in at
+	linkMTU      int          // 0: tunnelLinkMTU
 }
 
 func (c tunnelCase) String() string {
@@ -50,7 +52,7 @@ func eachTunnel(t *testing.T, test func(t *testing.T, c tunnelCase)) {
 }
 
 func (c tunnelCase) tunnel() encap.Tunnel {
-	out := encap.Tunnel{Kind: c.kind, Source: c.source, Dest: testutil.ZoneABackend4, LinkMTU: tunnelLinkMTU}
+	out := encap.Tunnel{Kind: c.kind, Source: c.source, Dest: testutil.ZoneABackend4, LinkMTU: cmp.Or(c.linkMTU, tunnelLinkMTU)}
 	gateway := testutil.Gateway4
 	if c.outer6 {
 		out.Dest, gateway = testutil.ZoneABackend6, testutil.Gateway6
@@ -68,7 +70,9 @@ func (c tunnelCase) tunnel() encap.Tunnel {
 }
 
 // fits is the longest packet that the tunnel takes.
-func (c tunnelCase) fits() int { return tunnelLinkMTU - encap.Overhead(c.kind, c.outer6) }
+func (c tunnelCase) fits() int {
+	return cmp.Or(c.linkMTU, tunnelLinkMTU) - encap.Overhead(c.kind, c.outer6)
+}
 
 // open makes the tunnel that to member A, which new flows of all clients go to.
 func (c tunnelCase) open(t *testing.T, d *Datapath) {
