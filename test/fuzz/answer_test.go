@@ -16,6 +16,8 @@ func (w *world) checkAnswered(p *packet, out []byte, reason loader.Reason) strin
 		return w.checkAdvertisement(p, out)
 	case "ECHO_REPLY":
 		return w.checkEcho(p, out)
+	case "TOO_BIG", "TOO_BIG_NO_DF":
+		return w.checkTooBig(p, out)
 	}
 	return "answered for a reason that is none to answer"
 }

@@ -110,7 +110,7 @@ func isICMPError(p *packet) bool {
 // dropReasons are the reasons to drop a packet.
 var dropReasons = map[string]bool{
 	"FRAGMENT": true, "NO_RULE": true, "NO_BACKEND": true, "OTHER_REGION": true, "NO_NEIGHBOUR": true, "ECHO_RATE_LIMITED": true, "ECHO_BAD_CHECKSUM": true,
-	"SOURCE_NOT_ALLOWED": true, "RATE_LIMITED": true, "SOURCE_RATE_LIMITED": true,
+	"SOURCE_NOT_ALLOWED": true, "TOO_BIG_RATE_LIMITED": true, "TOO_BIG_UNANSWERED": true, "RATE_LIMITED": true, "SOURCE_RATE_LIMITED": true,
 }
 
 // checkDropped: only what is ours is dropped, and for a reason to drop.
@@ -144,13 +144,16 @@ func (w *world) checkForwarded(p *packet, out []byte, t loader.Trace) string {
 	}
 	want := p.raw[12:]
 	if w.routed(p.dst) {
-		want = w.hopped(p, out)[12:]
-	}
-	if !bytes.Equal(out[12:], want) {
-		return "changed above the link"
+		want = w.hopped(p, m.way.unwrapped(p, out))[12:]
 	}
 	if p.l4 > p.end || p.end > len(p.raw) {
 		return "forwarded though its lengths do not agree"
+	}
+	if m.way.kind.Tunnelled() {
+		return m.way.checkWrapped(p, want[p.l3-12:p.end-12], out)
+	}
+	if !bytes.Equal(out[12:], want) {
+		return "changed above the link"
 	}
 	return w.checkDecodes(p, out)
 }

@@ -1,11 +1,11 @@
 package fuzz
 
 // instances are the backends of configuration.
-var instances = []string{"a-1", "a-2", "b-1", "b-2", "spare-1"}
+var instances = []string{"a-1", "a-2", "b-1", "b-2", "spare-1", "far-1", "far-2"}
 
 // configuration has something of everything: both families, rules for single
 // ports, for all ports and for every protocol, a /96, all kinds of tracking
-// keys, zones, clients of another region, source ranges, limits and routes.
+// keys, zones, clients of another region, source ranges, limits, routes and tunnels.
 const configuration = `
 l4lb:
   gateway: {name: gw-1, interfaces: [eth0]}
@@ -33,7 +33,17 @@ networkEndpointGroups:
   networkEndpoints:
   - {instance: spare-1, ipAddress: 10.3.0.11}
   - {instance: spare-1, ipAddress: "2001:db8:3::11"}
+- name: far
+  zone: zone-b
+  networkEndpoints:
+  - {instance: far-1, ipAddress: 10.4.0.11}
+  - {instance: far-2, ipAddress: 10.4.0.12, l4lb: {tunnelAddress: "2001:db8:4::12"}}
+  - {instance: far-1, ipAddress: "2001:db8:4::11"}
+  - {instance: far-2, ipAddress: "2001:db8:4::14", l4lb: {tunnelAddress: 10.4.0.14}}
 backendServices:
+- {name: ipip, protocol: UNSPECIFIED, backends: [{group: far}], l4lb: {forwarding: IPIP}}
+- {name: gue, protocol: UNSPECIFIED, backends: [{group: far}], l4lb: {forwarding: GUE}}
+- {name: geneve, protocol: UNSPECIFIED, backends: [{group: far}], l4lb: {forwarding: GENEVE}}
 - name: any
   protocol: UNSPECIFIED
   networkPassThroughLbTrafficPolicy: {zonalAffinity: {spillover: ZONAL_AFFINITY_SPILL_CROSS_ZONE}}
@@ -69,7 +79,7 @@ forwardingRules:
   IPAddress: 192.0.2.16
   IPProtocol: L3_DEFAULT
   backendService: any
-  l4lb: {newFlowsPerSecond: 200, newFlowsBurst: 4, newFlowsPerSecondPerSource: 50, newFlowsBurstPerSource: 2, sourcePrefixLength: 24}
+  l4lb: {newFlowsPerSecond: 20, newFlowsBurst: 2, newFlowsPerSecondPerSource: 10, newFlowsBurstPerSource: 2, sourcePrefixLength: 24}
 - {name: tcp6, IPAddress: "2001:db8:f::10", IPProtocol: TCP, ports: [80, 443], backendService: any}
 - {name: udp6, IPAddress: "2001:db8:f::10", IPProtocol: UDP, allPorts: true, backendService: any}
 - {name: l3-6, IPAddress: "2001:db8:f::11", IPProtocol: L3_DEFAULT, backendService: any}
@@ -81,7 +91,14 @@ forwardingRules:
   IPProtocol: L3_DEFAULT
   backendService: sticky
   l4lb: {allowedSourceRanges: ["2001:db8:a::/48"], newFlowsPerSecondPerSource: 50, newFlowsBurstPerSource: 2}
+- {name: ipip4, IPAddress: 192.0.2.17, IPProtocol: L3_DEFAULT, backendService: ipip}
+- {name: gue4, IPAddress: 192.0.2.18, IPProtocol: L3_DEFAULT, backendService: gue}
+- {name: geneve4, IPAddress: 192.0.2.19, IPProtocol: L3_DEFAULT, backendService: geneve}
+- {name: ipip6, IPAddress: "2001:db8:f::17", IPProtocol: L3_DEFAULT, backendService: ipip}
+- {name: gue6, IPAddress: "2001:db8:f::18", IPProtocol: L3_DEFAULT, backendService: gue}
+- {name: geneve6, IPAddress: "2001:db8:f::19", IPProtocol: L3_DEFAULT, backendService: geneve}
 routes:
+- {name: r4-far, destRange: 203.0.113.128/26, nextHopIlb: gue4}
 - {name: r4, destRange: 203.0.113.0/25, nextHopIlb: l3-4}
 - {name: r4-narrow, destRange: 203.0.113.0/26, nextHopIlb: narrow4, l4lb: {sourceRanges: [10.1.0.0/16]}}
 - {name: r6, destRange: "2001:db8:e::/64", nextHopIlb: l3-6}

@@ -42,6 +42,7 @@ type world struct {
 type member struct {
 	head [12]byte // of the frame
 	tx   bool     // out of the interface that frames come in at
+	way  wrapping
 }
 
 func newWorld(r random) (_ *world, err error) {
@@ -93,7 +94,7 @@ func (w *world) configure(cfg *lb.Config) error {
 	}
 	for i := range cfg.Services {
 		for _, b := range cfg.Backends(&cfg.Services[i]) {
-			w.setLink(b.Addr, true)
+			w.setLink(b.SentTo(cfg.Services[i].Forwarding), true)
 			w.e.SetInstanceHealth(b.Instance, selector.HealthOf(lb.Healthy), w.now)
 		}
 	}
@@ -105,7 +106,13 @@ func (w *world) setLink(addr netip.Addr, usable bool) {
 	mac := [6]byte{0x02, 0x4c}
 	bytes := addr.AsSlice()
 	copy(mac[2:], bytes[len(bytes)-4:])
-	l := controller.Link{DMAC: mac, SMAC: gatewayMAC, IfIndex: loader.TestIfIndex + uint32(mac[5]&1), Usable: usable}
+	l := controller.Link{
+		DMAC: mac, SMAC: gatewayMAC, IfIndex: loader.TestIfIndex + uint32(mac[5]&1), Usable: usable,
+		MTU: tunnelLinkMTU, Source: gateway4,
+	}
+	if addr.Is6() {
+		l.Source = gateway6
+	}
 	w.links[addr] = l
 	w.e.SetLink(addr, l)
 }
@@ -116,8 +123,10 @@ func (w *world) reconcile() error {
 	}
 	for _, s := range w.e.Snapshot().Services {
 		for _, m := range s.Members {
-			l := w.links[m.Backend.Addr]
+			sentTo := m.Backend.SentTo(m.Tunnel.Kind)
+			l := w.links[sentTo]
 			out := member{tx: l.IfIndex == loader.TestIfIndex}
+			out.way = wrapping{m.Tunnel.Kind, l.Source, sentTo, out.tx}
 			copy(out.head[:6], l.DMAC[:])
 			copy(out.head[6:], l.SMAC[:])
 			w.members[m.ID] = out
