@@ -59,7 +59,7 @@ func BenchmarkDumpMillion(b *testing.B) {
 	must(b, d.SetMember(1, Member{Generation: [ClassMax]uint16{1, 1}, IfIndex: TestIfIndex}))
 	const entries = 1 << 20
 	for i := range entries {
-		flow := &d.flows4[i/2].Flow[i%2]
+		flow := &d.flows4[i/bucketFlows].Flow[i%bucketFlows]
 		binary.NativeEndian.PutUint32(flow.Key.Saddr[:], uint32(i))
 		flow.Key.Tail.Proto = 6
 		flow.Value, flow.Meta.Epoch = 1<<48|1<<32|2<<24|1, 1
