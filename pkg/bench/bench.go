@@ -73,8 +73,8 @@ func (o *Options) validate() error {
 		if n == 0 || n&(n-1) != 0 {
 			return fmt.Errorf("%d flows: not a power of two", n)
 		}
-		if fresh := o.freshFlows(); uint64(n)+uint64(fresh) > uint64(o.FlowEntries) {
-			return fmt.Errorf("%d flows and %d new ones: more than the flow table's %d entries", n, fresh, o.FlowEntries)
+		if uint64(n)+freshPackets > uint64(o.FlowEntries) {
+			return fmt.Errorf("%d flows and %d new ones: more than the flow table's %d entries", n, freshPackets, o.FlowEntries)
 		}
 	}
 	for _, s := range o.Scenarios {

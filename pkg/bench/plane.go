@@ -75,6 +75,7 @@ type plane struct {
 	dp    *loader.Datapath
 	drv   *driver
 	fresh uint32 // number of the next flow that was never seen
+	epoch uint16 // of all rules
 }
 
 // newPlane loads a build and configures it. Nothing is attached.
@@ -94,7 +95,7 @@ func newPlane(drv *driver, plan *plan, o loader.Options) (_ *plane, err error) {
 	if err := p.setServices(plan); err != nil {
 		return nil, err
 	}
-	if err := p.setRules(1); err != nil {
+	if err := p.flush(); err != nil {
 		return nil, err
 	}
 	if err := p.dp.SetZones(zonePrefixes()); err != nil {
@@ -131,13 +132,14 @@ func (p *plane) setServices(plan *plan) error {
 	return nil
 }
 
-// setRules writes all rules. Flow entries hold while the epoch is that of their
-// rule.
-func (p *plane) setRules(epoch uint16) error {
+// flush writes all rules anew with another epoch: no flow entry that there is
+// holds any longer.
+func (p *plane) flush() error {
+	p.epoch++
 	for s := range services {
 		for slot := range rulesPerService {
 			err := p.dp.SetRule(ruleID(s, slot), loader.Rule{
-				Service: uint16(s + 1), Epoch: epoch, ServiceEpoch: 1, StatSlot: uint16(slot),
+				Service: uint16(s + 1), Epoch: p.epoch, ServiceEpoch: 1, StatSlot: uint16(slot),
 				IdleTicks: p.dp.Ticks(idle),
 			})
 			if err != nil {

@@ -28,21 +28,28 @@ func (p *plane) age(family Family, flows uint32) error {
 	run := s.run(family)
 	run.Mask = 1<<31 - 1
 	portion := max(flows/agePortions, 1)
-	for epoch := range uint16(agePortions) {
+	for range agePortions {
 		run.First = p.fresh
 		p.fresh += portion
 		if _, err := p.drv.run(p.dp.Program(), run, s.frame(family), portion, s.verdict); err != nil {
 			return fmt.Errorf("age flow table: %w", err)
 		}
-		if err := p.setRules(epoch + 2); err != nil {
+		if err := p.flush(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// establish fills the flow table with confirmed flows 0 to flows-1.
+// establish fills the flow table with confirmed flows 0 to flows-1, and no others.
 func (p *plane) establish(family Family, flows uint32) error {
+	if err := p.flush(); err != nil {
+		return err
+	}
+	before, err := p.dp.FlowEvents()
+	if err != nil {
+		return err
+	}
 	s := shapes[EstablishedHit]
 	run := s.run(family)
 	run.Mask = flows - 1
@@ -51,25 +58,15 @@ func (p *plane) establish(family Family, flows uint32) error {
 			return fmt.Errorf("establish flows: %w", err)
 		}
 	}
-	events, err := p.dp.FlowEvents()
+	after, err := p.dp.FlowEvents()
 	if err != nil {
 		return err
 	}
-	if n := events[loader.FlowEventConfirmed]; n < uint64(flows)-uint64(flows)/1000 {
+	n := after[loader.FlowEventConfirmed] - before[loader.FlowEventConfirmed]
+	if n < uint64(flows)-uint64(flows)/1000 {
 		return fmt.Errorf("establish flows: %d of %d are confirmed", n, flows)
 	}
 	return nil
-}
-
-// freshFlows is the most new flows that one round makes.
-func (o *Options) freshFlows() uint32 {
-	n := 0
-	for _, s := range o.Scenarios {
-		if shapes[s].fresh {
-			n += o.Samples
-		}
-	}
-	return uint32(n) * freshPackets
 }
 
 // sampleCell takes the samples of one round. One counts only if the driver alone
@@ -94,10 +91,6 @@ func sampleCell(drv *driver, planes []*plane, o Options, c *cell) error {
 // attempt is kept whatever the noise, so that a busy machine gives a result too.
 func takeSample(drv *driver, planes []*plane, c *cell, s shape, run benchBenchRun, frame []byte, packets uint32) error {
 	totals := make([]float64, len(planes))
-	tries := attempts
-	if s.fresh {
-		tries = 1 // a second one would not find the same table
-	}
 	for try := 1; ; try++ {
 		before, fast, err := drv.alone(run, frame, basePackets)
 		if err != nil {
@@ -107,7 +100,7 @@ func takeSample(drv *driver, planes []*plane, c *cell, s shape, run benchBenchRu
 			continue
 		}
 		for i, p := range planes {
-			if totals[i], err = p.sample(s, run, frame, packets); err != nil {
+			if totals[i], err = p.sample(c, s, run, frame, packets); err != nil {
 				return err
 			}
 		}
@@ -115,7 +108,7 @@ func takeSample(drv *driver, planes []*plane, c *cell, s shape, run benchBenchRu
 		if err != nil {
 			return err
 		}
-		if fast && still || try >= tries {
+		if fast && still || try >= attempts {
 			c.driver = append(c.driver, (before+after)/2)
 			for i, ns := range totals {
 				c.total[i] = append(c.total[i], ns)
@@ -129,8 +122,11 @@ var errScenario = errors.New("the packets were not what the scenario says")
 
 // sample times so many packets and checks, by the counters of the flow table,
 // that each met the fate that the scenario is about.
-func (p *plane) sample(s shape, run benchBenchRun, frame []byte, packets uint32) (float64, error) {
+func (p *plane) sample(c *cell, s shape, run benchBenchRun, frame []byte, packets uint32) (float64, error) {
 	if s.fresh {
+		if err := p.establish(c.family, c.flows); err != nil { // without the flows of the sample before
+			return 0, err
+		}
 		run.First = p.fresh
 		p.fresh += packets
 	}
