@@ -70,7 +70,7 @@ func TestCountEndsTheCapture(t *testing.T) {
 		_, err := Run(t.Context(), g.options(Options{Count: 3, Sink: r}))
 		done <- err
 	}()
-	<-r.started
+	awaitStart(t, r.started, done)
 	g.send(slices.Repeat([][]byte{testutil.SYN(t, clientA4, web4)}, 5)...)
 	must(t, <-done)
 	if len(r.packets) != 3 || r.summary.Captured != 3 {
@@ -190,7 +190,7 @@ func TestProgramIsPutBackWhenTheDaemonIsGone(t *testing.T) {
 		summary, err = Run(t.Context(), o)
 		done <- err
 	}()
-	<-r.started
+	awaitStart(t, r.started, done)
 	if g.runs(g.Program()) {
 		t.Error("the gateway runs its own program during the capture")
 	}

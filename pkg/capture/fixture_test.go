@@ -155,15 +155,21 @@ func (g *gateway) capture(o Options, f func()) *recorder {
 		_, err := Run(ctx, o)
 		ended <- err
 	}()
-	select {
-	case <-r.started:
-		f()
-	case err := <-ended:
-		g.tb.Fatalf("capture: %+v", err)
-	}
+	awaitStart(g.tb, r.started, ended)
+	f()
 	cancel()
 	must(g.tb, <-ended)
 	return r
+}
+
+// awaitStart waits until a capture begins, and fails the test where it ends first.
+func awaitStart[T any](tb testing.TB, started <-chan T, ended <-chan error) {
+	tb.Helper()
+	select {
+	case <-started:
+	case err := <-ended:
+		tb.Fatalf("capture: %+v", err)
+	}
 }
 
 func (g *gateway) options(o Options) Options {

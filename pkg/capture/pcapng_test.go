@@ -124,7 +124,7 @@ func TestFileThatIsFull(t *testing.T) {
 		_, err := Run(t.Context(), g.options(Options{Sink: f}))
 		done <- err
 	}()
-	<-started
+	awaitStart(t, started, done)
 	g.send(slices.Repeat([][]byte{testutil.SYN(t, clientA4, web4)}, 5)...)
 	if err := <-done; !errors.Is(err, full) || !g.runs(g.Program()) {
 		t.Errorf("error %v, own program %v", err, g.runs(g.Program()))
