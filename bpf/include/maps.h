@@ -117,13 +117,21 @@ struct {
 	__type(value, struct pick);
 } l4lb_picks SEC(".maps");
 
-/* One selection table: slot / LINE_SLOTS -> slots. */
+/* One selection table: a single value, within which no more lookups are needed. */
 struct selection_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TABLE_LINES);
+	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct slot_line));
+	__uint(value_size, sizeof(struct table));
+};
+
+struct wide_selection_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct wide_table));
 };
 
 /* table id -> selection table */
@@ -133,6 +141,14 @@ struct {
 	__type(key, __u32);
 	__array(values, struct selection_table);
 } l4lb_tables SEC(".maps");
+
+/* table id without TABLE_WIDE -> selection table */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* (loader) */
+	__type(key, __u32);
+	__array(values, struct wide_selection_table);
+} l4lb_wide SEC(".maps");
 
 /* frontends, two halves of cfg_front_mask + 1 slots */
 struct {

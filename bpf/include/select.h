@@ -6,27 +6,51 @@
  * backend where there is one, else one of the client's eligible set.
  */
 
+/* The member that owns a slot of a table. */
+static __always_inline __u32 slot_member(__u32 table_id, __u32 slot)
+{
+	void *map = bpf_map_lookup_elem(&l4lb_tables, &table_id);
+	struct table *table;
+	__u32 zero = 0;
+
+	table = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	if (!table || slot >= TABLE_SIZE)
+		return 0;
+	return table->member[table->slot[slot]];
+}
+
+/* The same of a wide table. */
+static __always_inline __u32 wide_slot_member(__u32 table_id, __u32 slot)
+{
+	void *map = bpf_map_lookup_elem(&l4lb_wide, &table_id);
+	struct wide_table *table;
+	__u32 zero = 0;
+
+	table = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	if (!table || slot >= TABLE_SIZE)
+		return 0;
+	return flow_member(table->slot[slot]);
+}
+
 /* The backend for a new flow: hash into the table of (service, client zone). */
 __noinline __u32 pick_member(const struct packet *pkt, const struct rule *rule)
 {
-	struct slot_line *slots;
-	__u32 index, slot, line;
+	__u32 index, slot, table;
 	struct pick *pick;
-	void *table;
 
 	if (!pkt || !rule)
 		return 0;
 	index = rule->pick_base + pkt->zone;
 	pick = bpf_map_lookup_elem(&l4lb_picks, &index);
-	if (!pick || !pick->table)
+	if (!pick)
 		return 0;
-	table = bpf_map_lookup_elem(&l4lb_tables, &pick->table);
+	table = READ_ONCE(pick->table);
 	if (!table)
 		return 0;
 	slot = (selection_hash(pkt, rule->affinity) >> 32) * TABLE_SIZE >> 32;
-	line = slot / LINE_SLOTS;
-	slots = bpf_map_lookup_elem(table, &line);
-	return slots ? flow_member(slots->slot[slot % LINE_SLOTS]) : 0;
+	if (table & TABLE_WIDE)
+		return wide_slot_member(table & ~TABLE_WIDE, slot);
+	return slot_member(table, slot);
 }
 
 /* Chooses pkt->member by the rule's service and the client's zone. Returns

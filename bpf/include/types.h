@@ -276,19 +276,29 @@ struct port {
 _Static_assert(sizeof(struct port) == 16, "port layout");
 
 /* The selection table of a (service, client zone). */
+#define TABLE_WIDE (1U << 31)
+
 struct pick {
-	__u32 table; /* 0: the eligible set is empty */
+	__u32 table; /* 0: the eligible set is empty; with TABLE_WIDE where it is wide */
 	__u32 reserved;
 };
 
-/* Slots of a selection table by the cache line: an array's values take a
- * multiple of 8 bytes. A slot is a member id; its upper 8 bits are reserved.
+/* What a new flow waits for is a line of its selection table, so tables are small:
+ * that of up to TABLE_MEMBERS members has their ids, and a byte for each slot: the
+ * place of its member among them.
  */
-#define LINE_SLOTS 16
-#define TABLE_LINES (TABLE_SIZE / LINE_SLOTS + 1)
+#define TABLE_MEMBERS 256
 
-struct slot_line {
-	__u32 slot[LINE_SLOTS];
+struct table {
+	__u32 member[TABLE_MEMBERS];
+	__u8 slot[TABLE_SIZE];
+	__u8 reserved[7];
+};
+
+/* That of more has member ids as slots; their upper 8 bits are reserved. */
+struct wide_table {
+	__u32 slot[TABLE_SIZE];
+	__u32 reserved;
 };
 
 struct traffic {

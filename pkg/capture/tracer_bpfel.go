@@ -355,6 +355,7 @@ const (
 	tracerMapL4lbTables      = "l4lb_tables"
 	tracerMapL4lbToobig      = "l4lb_toobig"
 	tracerMapL4lbTunnels     = "l4lb_tunnels"
+	tracerMapL4lbWide        = "l4lb_wide"
 	tracerMapL4lbZones       = "l4lb_zones"
 	tracerMapL4lbZstats      = "l4lb_zstats"
 	tracerProgL4lbCapture    = "l4lb_capture"
@@ -461,6 +462,7 @@ type tracerMapSpecs struct {
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
+	L4lbWide      *ebpf.MapSpec `ebpf:"l4lb_wide"`
 	L4lbZones     *ebpf.MapSpec `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.MapSpec `ebpf:"l4lb_zstats"`
 }
@@ -543,6 +545,7 @@ type tracerMaps struct {
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
+	L4lbWide      *ebpf.Map `ebpf:"l4lb_wide"`
 	L4lbZones     *ebpf.Map `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.Map `ebpf:"l4lb_zstats"`
 }
@@ -576,6 +579,7 @@ func (m *tracerMaps) Close() error {
 		m.L4lbTables,
 		m.L4lbToobig,
 		m.L4lbTunnels,
+		m.L4lbWide,
 		m.L4lbZones,
 		m.L4lbZstats,
 	)

@@ -174,7 +174,7 @@ func Load(o Options) (_ *Datapath, err error) {
 	if err := d.adoptSpillLife(); err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
 	}
-	d.tables = newTableSet(d.objs.L4lbTables)
+	d.tables = newTableSet(d.objs.L4lbTables, d.objs.L4lbWide)
 	d.ranges = newRangeSets(d.objs.L4lbRanges)
 	if err := pinned.pinNew(d); err != nil {
 		return nil, fmt.Errorf("load datapath: %w", err)
@@ -241,11 +241,12 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 		lbMapL4lbSignals: o.statRecords(),
 		lbMapL4lbNames:   o.nameRecords(),
 		lbMapL4lbPicks:   o.Services * ZoneMax,
-		lbMapL4lbTables:  o.Services * 4,
+		lbMapL4lbTables:  o.tableRecords(),
 		lbMapL4lbFronts:  2 * frontSlots(o.Frontends),
 		lbMapL4lbZones:   2 * o.ZoneNodes,
 		lbMapL4lbPorts:   portSlots,
 
+		lbMapL4lbWide:      o.tableRecords(),
 		lbMapL4lbRefused:   o.Rules,
 		lbMapL4lbAdmission: o.Rules,
 		lbMapL4lbRanges:    o.Ranges,
@@ -257,6 +258,9 @@ func sizeMaps(spec *ebpf.CollectionSpec, o Options) {
 
 // statRecords is the number of (member, rule) counter records.
 func (o Options) statRecords() uint32 { return o.Members * o.StatSlots }
+
+// tableRecords is one more than the number of selection tables.
+func (o Options) tableRecords() uint32 { return 4 * o.Services }
 
 // Close releases the process's handles. What is pinned stays, an attached and
 // pinned program goes on forwarding.

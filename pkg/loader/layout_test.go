@@ -2,8 +2,10 @@ package loader
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"l4lb/internal/testutil"
 )
@@ -17,6 +19,9 @@ func TestMapTypesHaveNoPadding(t *testing.T) {
 	}
 	structs := 0
 	for name, m := range spec.Maps {
+		if len(name) >= unix.BPF_OBJ_NAME_LEN {
+			t.Errorf("map %s: the kernel would know it by another name", name)
+		}
 		for _, typ := range []btf.Type{m.Key, m.Value} {
 			if typ != nil {
 				structs += checkPadding(t, name, typ)
@@ -61,9 +66,13 @@ func TestConstantsAreThoseOfTheObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slots := spec.Maps[lbMapL4lbTables].InnerMap
-	if got := slots.ValueSize / 4; got != lineSlots || slots.MaxEntries != TableSize/lineSlots+1 {
-		t.Errorf("selection tables: %d slots to a line, %d lines", got, slots.MaxEntries)
+	for name, size := range map[string]uintptr{
+		lbMapL4lbTables: unsafe.Sizeof(slotTable{}),
+		lbMapL4lbWide:   unsafe.Sizeof(wideSlotTable{}),
+	} {
+		if got := spec.Maps[name].InnerMap.ValueSize; uintptr(got) != size {
+			t.Errorf("%s: tables of %d bytes, want %d", name, got, size)
+		}
 	}
 	if got := spec.Maps[lbMapL4lbZstats].MaxEntries; got != ZoneMax*ZoneMax {
 		t.Errorf("zone traffic: %d records, want %d", got, ZoneMax*ZoneMax)

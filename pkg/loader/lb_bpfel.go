@@ -318,6 +318,7 @@ const (
 	lbMapL4lbTables      = "l4lb_tables"
 	lbMapL4lbToobig      = "l4lb_toobig"
 	lbMapL4lbTunnels     = "l4lb_tunnels"
+	lbMapL4lbWide        = "l4lb_wide"
 	lbMapL4lbZones       = "l4lb_zones"
 	lbMapL4lbZstats      = "l4lb_zstats"
 	lbProgL4lbIngress    = "l4lb_ingress"
@@ -413,6 +414,7 @@ type lbMapSpecs struct {
 	L4lbTables    *ebpf.MapSpec `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.MapSpec `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.MapSpec `ebpf:"l4lb_tunnels"`
+	L4lbWide      *ebpf.MapSpec `ebpf:"l4lb_wide"`
 	L4lbZones     *ebpf.MapSpec `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.MapSpec `ebpf:"l4lb_zstats"`
 }
@@ -484,6 +486,7 @@ type lbMaps struct {
 	L4lbTables    *ebpf.Map `ebpf:"l4lb_tables"`
 	L4lbToobig    *ebpf.Map `ebpf:"l4lb_toobig"`
 	L4lbTunnels   *ebpf.Map `ebpf:"l4lb_tunnels"`
+	L4lbWide      *ebpf.Map `ebpf:"l4lb_wide"`
 	L4lbZones     *ebpf.Map `ebpf:"l4lb_zones"`
 	L4lbZstats    *ebpf.Map `ebpf:"l4lb_zstats"`
 }
@@ -512,6 +515,7 @@ func (m *lbMaps) Close() error {
 		m.L4lbTables,
 		m.L4lbToobig,
 		m.L4lbTunnels,
+		m.L4lbWide,
 		m.L4lbZones,
 		m.L4lbZstats,
 	)

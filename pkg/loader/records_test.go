@@ -100,30 +100,40 @@ func TestSelectionTablesRunOutAndComeBack(t *testing.T) {
 	}
 }
 
-// The first and the last slot are part of the table.
+// The first and the last slot are part of the table, whatever its form: one of up
+// to 256 members, in which the one that is looked for comes last, and of more.
 func TestFirstAndLastSlotsCanBeChosen(t *testing.T) {
 	d := newSelectFixture(t, Options{})
-	table := make([]uint32, TableSize)
-	for slot, n := range map[int]int{0: lineSlots, lineSlots: lineSlots, TableSize - 17: lineSlots, TableSize - 1: 1} {
-		clear(table)
-		for i := range n {
-			table[slot+i] = 7
+	for _, members := range []uint32{1, 14, 15, 254, 255} {
+		for _, at := range []int{int(members), int(members) + 64, TableSize - 64, TableSize - 1} {
+			table := make([]uint32, TableSize)
+			for i := range members {
+				table[i] = 1000 + i // no members, their flows are dropped
+			}
+			n := min(32, TableSize-at)
+			for i := range n {
+				table[at+i] = 7
+			}
+			testSlots(t, d, table, at, n)
 		}
-		id, err := d.NewTable(table)
-		must(t, err)
-		must(t, d.SetPick(serviceWeb, 0, id))
-		c := newCrowd(t, udp(t, ap(testutil.Client4, 1), ap(testutil.VIP4, 53)))
-		hit := false
-		for i := uint32(0); i < 20*TableSize && !hit; i++ {
-			verdict, mac := run(t, d, c.flow(i))
-			hit = verdict == VerdictTX && mac == memberMAC(7)
-		}
-		if !hit {
-			t.Errorf("no flow met the %d slots from %d on", n, slot)
-		}
-		must(t, d.SetPick(serviceWeb, 0, 0))
-		must(t, d.DeleteTable(id))
 	}
+}
+
+func testSlots(t *testing.T, d *Datapath, table []uint32, at, n int) {
+	id, err := d.NewTable(table)
+	must(t, err)
+	must(t, d.SetPick(serviceWeb, 0, id))
+	c := newCrowd(t, udp(t, ap(testutil.Client4, 1), ap(testutil.VIP4, 53)))
+	hit := false
+	for i := uint32(0); i < 20*TableSize && !hit; i++ {
+		verdict, mac := run(t, d, c.flow(i))
+		hit = verdict == VerdictTX && mac == memberMAC(7)
+	}
+	if !hit {
+		t.Errorf("no flow met the %d slots from %d on", n, at)
+	}
+	must(t, d.SetPick(serviceWeb, 0, 0))
+	must(t, d.DeleteTable(id))
 }
 
 func TestNamesAreKeptByKindAndId(t *testing.T) {
