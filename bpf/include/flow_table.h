@@ -214,18 +214,17 @@ static __always_inline void FT(flow_choose)(__u64 hash, struct flow_best *best, 
 	}
 }
 
-/* Gives a flow its entry, the one that it has or a new one. A confirmed flow stays
- * confirmed. Returns FLOW_EVENT_MAX when nothing but the entry came of it.
+/* Gives a flow its entry, the one that it has or a new one. place is what
+ * flow_search found. A confirmed flow stays confirmed. Returns FLOW_EVENT_MAX when nothing but the entry came of it.
  */
-__noinline enum flow_event FT(flow_put)(const struct FT(flow_key) *key, __u64 hash,
+__noinline enum flow_event FT(flow_put)(const struct FT(flow_key) *key, __u64 hash, __u32 place,
 					struct flow_entry *entry)
 {
-	struct flow_best best = {};
+	struct flow_best best = {.place = place};
 	struct FT(flow) *flow;
 
 	if (!key || !entry)
 		return FLOW_EVENT_CONTENDED;
-	best.place = FT(flow_search)(key, hash);
 	flow = FT(flow_at)(hash, best.place);
 	if (flow) {
 		best.score = FLOW_SCORE(FLOW_RANK_FREE, 0);

@@ -7,7 +7,7 @@
 /* The hash of a frontend record; pkg/loader places records by the same one. */
 static __always_inline __u64 front_hash(const __u64 addr[2], __u32 word)
 {
-	return hash_final(hash_round(hash_round(hash_round(0, addr[0]), addr[1]), word));
+	return hash_final(hash_round(hash_round(word, addr[0]), addr[1]));
 }
 
 /* The part of a record's key that is not the address. */
@@ -20,34 +20,53 @@ struct front_address {
 	__u64 word[2];
 };
 
-/* Where a record is in l4lb_fronts, -1 when there is none. A global function:
- * it is verified once, on its own.
+static __always_inline bool front_is(const struct front *front, const __u64 addr[2], __u32 word)
+{
+	return front->addr[0] == addr[0] && front->addr[1] == addr[1] &&
+	       front_word(front->kind, front->proto, front->port) == word;
+}
+
+/* The index of the probe-th slot that a record with this hash may be in. */
+static __always_inline __u32 front_index(__u32 hash, __u32 probe)
+{
+	return control.front_half * (cfg_front_mask + 1) + ((hash + probe) & cfg_front_mask);
+}
+
+/* Where a record that is not in its first slot is in l4lb_fronts, -1 when there is
+ * none. A global function: it is verified once, on its own.
  */
 __noinline int front_search(const struct front_address *addr, __u32 word)
 {
-	__u32 half = control.front_half * (cfg_front_mask + 1), at;
+	__u32 hash;
 
 	if (!addr)
 		return -1;
-	at = front_hash(addr->word, word);
-	for (int i = 0; i < FRONT_PROBES; i++) {
-		__u32 index = half + ((at + i) & cfg_front_mask);
+	hash = front_hash(addr->word, word);
+	for (int i = 1; i < FRONT_PROBES; i++) {
+		__u32 index = front_index(hash, i);
 		struct front *front = bpf_map_lookup_elem(&l4lb_fronts, &index);
 
 		if (!front || front->kind == FRONT_EMPTY)
 			return -1;
-		if (front->addr[0] == addr->word[0] && front->addr[1] == addr->word[1] &&
-		    front_word(front->kind, front->proto, front->port) == word)
+		if (front_is(front, addr->word, word))
 			return index;
 	}
 	return -1;
 }
 
+/* Most records are in their first slot. */
 static __always_inline struct front *front_lookup(const __u64 addr[2], __u32 word)
 {
-	int index = front_search((const void *)addr, word);
+	__u32 index = front_index(front_hash(addr, word), 0);
+	struct front *front = bpf_map_lookup_elem(&l4lb_fronts, &index);
+	int found;
 
-	return index < 0 ? NULL : bpf_map_lookup_elem(&l4lb_fronts, &index);
+	if (!front || front->kind == FRONT_EMPTY)
+		return NULL;
+	if (front_is(front, addr, word))
+		return front;
+	found = front_search((const void *)addr, word);
+	return found < 0 ? NULL : bpf_map_lookup_elem(&l4lb_fronts, &found);
 }
 
 /* The record of an address of ours, or NULL. The mapped form of an IPv4 address

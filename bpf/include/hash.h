@@ -19,42 +19,27 @@ static __always_inline __u64 hash_final(__u64 h)
 	return h ^ (h >> 32);
 }
 
+/* One end of a flow, as a number. */
+static __always_inline __u64 end_hash(__u64 a0, __u64 a1, __be16 port)
+{
+	return hash_round(hash_round(hash_round(cfg_select_seed, a0), a1), port);
+}
+
 /* The fields that choose a backend (semantics.md 1.4), as one number that does
  * not change when source and destination are swapped (4.4), so that both
- * directions of a flow meet the same appliance.
+ * directions of a flow meet the same appliance: it is made of a sum.
  */
 static __always_inline __u64 selection_hash(const struct packet *pkt, __u8 affinity)
 {
-	__u64 a0 = pkt->addr[0], a1 = pkt->addr[1];
-	__u64 b0 = pkt->addr[2], b1 = pkt->addr[3];
-	__u64 ports = 0, h = cfg_select_seed;
-	__u32 sport = 0, dport = 0;
-	bool swap;
+	bool ports = affinity == AFFINITY_FIVE_TUPLE;
+	__u64 source = end_hash(pkt->addr[0], pkt->addr[1], ports ? pkt->tail.sport : 0);
+	__u64 dest = end_hash(pkt->addr[2], pkt->addr[3], ports ? pkt->tail.dport : 0);
 
-	if (affinity == AFFINITY_CLIENT_ONLY) {
-		h = hash_round(h, a0);
-		return hash_final(hash_round(h, a1));
-	}
-	if (affinity == AFFINITY_FIVE_TUPLE) {
-		sport = pkt->tail.sport;
-		dport = pkt->tail.dport;
-	}
-	if (a0 != b0)
-		swap = a0 > b0;
-	else if (a1 != b1)
-		swap = a1 > b1;
-	else
-		swap = sport > dport;
-
-	ports = swap ? (__u64)dport << 16 | sport : (__u64)sport << 16 | dport;
-	if (affinity != AFFINITY_CLIENT_IP)
-		ports |= (__u64)pkt->tail.proto << 32;
-
-	h = hash_round(h, swap ? b0 : a0);
-	h = hash_round(h, swap ? b1 : a1);
-	h = hash_round(h, swap ? a0 : b0);
-	h = hash_round(h, swap ? a1 : b1);
-	return hash_final(hash_round(h, ports));
+	if (affinity == AFFINITY_CLIENT_ONLY)
+		return hash_final(source);
+	if (affinity == AFFINITY_CLIENT_IP)
+		return hash_final(source + dest);
+	return hash_final(source + dest + ((__u64)pkt->tail.proto << 32));
 }
 
 #endif

@@ -54,6 +54,7 @@ static __always_inline int FT(find_backend)(struct packet *pkt, const struct fro
 	struct rule *rule;
 	__u32 rule_id;
 	bool session;
+	int verdict;
 
 	FT(flow_key_from)(&key, pkt);
 	if (!pkt->fragment && FT(flow_peek)(&key, pkt))
@@ -72,7 +73,8 @@ static __always_inline int FT(find_backend)(struct packet *pkt, const struct fro
 		FT(session_key)(&key, rule);
 	if ((session || pkt->fragment) && FT(flow_peek)(&key, pkt))
 		return VERDICT_CONTINUE;
-	return choose_member(pkt, rule, sizeof(key.saddr) == 4);
+	verdict = find_zone(pkt, rule, sizeof(key.saddr) == 4);
+	return verdict == VERDICT_CONTINUE ? choose_member(pkt, rule) : verdict;
 }
 
 /* Sends an ICMP error to the backend whose packet it quotes, or by a route to

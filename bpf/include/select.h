@@ -53,16 +53,22 @@ __noinline __u32 pick_member(const struct packet *pkt, const struct rule *rule)
 	return slot_member(table, slot);
 }
 
-/* Chooses pkt->member by the rule's service and the client's zone. Returns
- * VERDICT_CONTINUE when there is one.
- */
-static __always_inline int choose_member(struct packet *pkt, const struct rule *rule, bool ipv4)
+/* Finds pkt->zone. Returns VERDICT_CONTINUE where the rule is for the client. */
+static __always_inline int find_zone(struct packet *pkt, const struct rule *rule, bool ipv4)
 {
 	__u32 zone = client_zone(pkt, ipv4);
 
 	pkt->zone = zone & (ZONE_MAX - 1);
 	if ((zone & ZONE_OTHER_REGION) && !(rule->flags & RULE_GLOBAL_ACCESS))
 		return drop(pkt, REASON_OTHER_REGION);
+	return VERDICT_CONTINUE;
+}
+
+/* Chooses pkt->member by the rule's service and the client's zone. Returns
+ * VERDICT_CONTINUE when there is one.
+ */
+static __always_inline int choose_member(struct packet *pkt, const struct rule *rule)
+{
 	pkt->member = pick_member(pkt, rule);
 	return pkt->member ? VERDICT_CONTINUE : drop(pkt, REASON_NO_BACKEND);
 }

@@ -71,9 +71,9 @@ static __always_inline int FT(follow_flow)(struct xdp_md *ctx, struct packet *pk
 	return deliver(ctx, pkt, member, rule);
 }
 
-/* Remembers the choice. */
+/* Remembers the choice. place is what flow_search found. */
 static __always_inline void FT(remember)(struct packet *pkt, const struct FT(flow_key) *key,
-					 __u64 hash, const struct member *member,
+					 __u64 hash, __u32 place, const struct member *member,
 					 const struct rule *rule)
 {
 	__u16 generation = member->generation[flow_class(&key->tail) & 1];
@@ -90,7 +90,7 @@ static __always_inline void FT(remember)(struct packet *pkt, const struct FT(flo
 		syn = FT(weigh_syn)(key, hash, pkt);
 	if (syn != SYN_SILENT)
 		entry.value |= FLOW_BY_SYN;
-	event = FT(flow_put)(key, hash, &entry);
+	event = FT(flow_put)(key, hash, place, &entry);
 	if (event != FLOW_EVENT_MAX)
 		count_event(event);
 	if (event == FLOW_EVENT_MAX || event == FLOW_EVENT_PROBATION_DISPLACED) {
@@ -100,14 +100,22 @@ static __always_inline void FT(remember)(struct packet *pkt, const struct FT(flo
 	}
 }
 
-/* Chooses a backend for a packet that follows no entry. */
+/* Chooses a backend for a packet that follows no entry. The table is searched for
+ * the flow's place just before the choice: the buckets and the selection table's
+ * slot come out of memory at the same time then, which is most of the wait.
+ */
 static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet *pkt,
 					      const struct FT(flow_key) *key, __u64 hash,
 					      struct rule *rule)
 {
-	int verdict = choose_member(pkt, rule, sizeof(key->saddr) == 4);
+	int verdict = find_zone(pkt, rule, sizeof(key->saddr) == 4);
 	struct member *member;
+	__u32 place;
 
+	if (verdict != VERDICT_CONTINUE)
+		return verdict;
+	place = FT(flow_search)(key, hash);
+	verdict = choose_member(pkt, rule);
 	if (verdict != VERDICT_CONTINUE)
 		return verdict;
 	member = bpf_map_lookup_elem(&l4lb_members, &pkt->member);
@@ -122,7 +130,7 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 			return pass(pkt, reason); /* and do not remember it */
 	}
 	pkt->flow = TRACE_FLOW_NEW;
-	FT(remember)(pkt, key, hash, member, rule);
+	FT(remember)(pkt, key, hash, place, member, rule);
 	if (rule->flags & RULE_ROUTED)
 		return deliver_routed(ctx, pkt, member, rule);
 	return deliver(ctx, pkt, member, rule);

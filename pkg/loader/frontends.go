@@ -121,7 +121,7 @@ func (d *Datapath) Settle() {
 func placeFront(table []lbFront, f lbFront) error {
 	mask := uint32(len(table) - 1)
 	word := uint32(f.Kind)<<24 | uint32(f.Proto)<<16 | uint32(f.Port)
-	at := uint32(hashFinal(hashRound(hashRound(hashRound(0, f.Addr[0]), f.Addr[1]), uint64(word))))
+	at := uint32(hashFinal(hashRound(hashRound(uint64(word), f.Addr[0]), f.Addr[1])))
 	for i := range uint32(frontProbes) {
 		if slot := &table[(at+i)&mask]; slot.Kind == 0 {
 			*slot = f

@@ -8,34 +8,39 @@ import (
 )
 
 // selectionHash is the hash of the fields that the affinity names (semantics.md
-// 1.4). Source and destination are ordered first, so that both directions of a
-// flow have one hash (4.4); the source alone cannot be.
+// 1.4). It is made of the sum of both ends' hashes, so that both directions of a
+// flow have the same one (4.4); the source alone cannot.
 func selectionHash(p *Packet, affinity lb.SessionAffinity, seed uint64) uint64 {
-	src, dst := words(p.Src), words(p.Dst)
-	if affinity == lb.AffinityClientIPNoDestination {
-		return hashWords(seed, src[0], src[1])
-	}
-	var srcPort, dstPort, protocol uint64
+	var srcPort, dstPort uint64
 	if affinity.FiveTuple() && p.hasPorts() {
 		srcPort, dstPort = portWord(p.SrcPort), portWord(p.DstPort)
 	}
+	sum := endHash(seed, p.Src, srcPort)
+	if affinity == lb.AffinityClientIPNoDestination {
+		return finish(sum)
+	}
+	sum += endHash(seed, p.Dst, dstPort)
 	if affinity != lb.AffinityClientIP {
-		protocol = uint64(p.Protocol)
+		sum += uint64(p.Protocol) << 32
 	}
-	if swapped(src, dst, srcPort, dstPort) {
-		src, dst, srcPort, dstPort = dst, src, dstPort, srcPort
-	}
-	return hashWords(seed, src[0], src[1], dst[0], dst[1], protocol<<32|srcPort<<16|dstPort)
+	return finish(sum)
 }
 
-func swapped(src, dst [2]uint64, srcPort, dstPort uint64) bool {
-	switch {
-	case src[0] != dst[0]:
-		return src[0] > dst[0]
-	case src[1] != dst[1]:
-		return src[1] > dst[1]
+// endHash folds address and port in by multiply-xorshift rounds.
+func endHash(h uint64, addr netip.Addr, port uint64) uint64 {
+	w := words(addr)
+	for _, w := range []uint64{w[0], w[1], port} {
+		h = (h ^ w) * 0xbf58476d1ce4e5b9
+		h ^= h >> 32
 	}
-	return srcPort > dstPort
+	return h
+}
+
+func finish(h uint64) uint64 {
+	h *= 0x94d049bb133111eb
+	h ^= h >> 29
+	h *= 0xff51afd7ed558ccd
+	return h ^ h>>32
 }
 
 // slotOf spreads the upper half of a hash over the slots of a table.
@@ -51,18 +56,6 @@ func words(a netip.Addr) [2]uint64 {
 
 // portWord is a port in network order, read as little-endian.
 func portWord(port uint16) uint64 { return uint64(port&0xff)<<8 | uint64(port>>8) }
-
-// hashWords folds the words in by multiply-xorshift rounds.
-func hashWords(h uint64, list ...uint64) uint64 {
-	for _, w := range list {
-		h = (h ^ w) * 0xbf58476d1ce4e5b9
-		h ^= h >> 32
-	}
-	h *= 0x94d049bb133111eb
-	h ^= h >> 29
-	h *= 0xff51afd7ed558ccd
-	return h ^ h>>32
-}
 
 // FlowHash is the hash that tells flows apart in the outer headers of tunnels: of
 // the 5-tuple, whatever the affinity.
