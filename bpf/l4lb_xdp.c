@@ -19,6 +19,7 @@
 #include "config.h"
 #include "maps.h"
 #include "packet.h"
+#include "budget.h"
 #include "hash.h"
 #include "parse.h"
 #include "csum.h"

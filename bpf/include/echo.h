@@ -10,21 +10,6 @@
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_ANSWER 129
 
-/* One echo reply less in this tick's budget. */
-static __always_inline bool take_echo_budget(__u32 now)
-{
-	__u32 zero = 0;
-	struct echo_budget *budget = bpf_map_lookup_elem(&l4lb_echo, &zero);
-
-	if (!budget)
-		return false;
-	if (budget->tick != now) {
-		budget->tick = now;
-		budget->used = 0;
-	}
-	return budget->used++ < cfg_echo_limit;
-}
-
 static __always_inline void swap_link_addresses(struct ethhdr *eth)
 {
 	__u8 mac[MAC_SIZE];
@@ -92,7 +77,7 @@ static __always_inline int answer_echo(struct xdp_md *ctx, struct packet *pkt, _
 	void *ip;
 	__s64 sum;
 
-	if (!take_echo_budget(clock_ticks()))
+	if (!take_budget(&l4lb_echo, cfg_echo_limit, clock_ticks()))
 		return drop(pkt, REASON_ECHO_RATE_LIMITED);
 	sum = sum_request(ctx, pkt, size, ipv4);
 	if (sum < 0)

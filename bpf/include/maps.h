@@ -225,7 +225,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct echo_budget);
+	__type(value, struct answer_budget);
 } l4lb_echo SEC(".maps");
 
 /* 0 -> answers to packets that are too big, of this tick */
@@ -233,7 +233,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct echo_budget);
+	__type(value, struct answer_budget);
 } l4lb_toobig SEC(".maps");
 
 /* 0 -> this CPU's bytes to sum */

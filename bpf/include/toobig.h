@@ -77,20 +77,6 @@ static __always_inline bool is_answerable6(struct packet *pkt, const struct ipv6
 	return (void *)(type + 1) <= end && *type >= 128 && *type != 137;
 }
 
-static __always_inline bool take_too_big_budget(__u32 now)
-{
-	__u32 zero = 0;
-	struct echo_budget *budget = bpf_map_lookup_elem(&l4lb_toobig, &zero);
-
-	if (!budget)
-		return false;
-	if (budget->tick != now) {
-		budget->tick = now;
-		budget->used = 0;
-	}
-	return budget->used++ < cfg_too_big_limit;
-}
-
 /* Makes room for more bytes of headers in front of the packet, cuts it to quote
  * bytes, and addresses the frame to where it came from. Returns the new packet,
  * or NULL.
@@ -136,7 +122,7 @@ static __always_inline int answer_too_big4(struct xdp_md *ctx, struct packet *pk
 	pin(ip);
 	if ((void *)ip + QUOTE4 > frame_end(ctx) || !is_answerable4(ip, frame_end(ctx)))
 		return drop(pkt, REASON_TOO_BIG_UNANSWERED);
-	if (!take_too_big_budget(clock_ticks()))
+	if (!take_budget(&l4lb_toobig, cfg_too_big_limit, clock_ticks()))
 		return drop(pkt, REASON_TOO_BIG_RATE_LIMITED);
 	if (!(ip->frag_off & bpf_htons(IP_DONT_FRAGMENT)))
 		reason = REASON_TOO_BIG_NO_DF;
@@ -180,7 +166,7 @@ static __always_inline int answer_too_big6(struct xdp_md *ctx, struct packet *pk
 	pin(ip);
 	if ((void *)ip + QUOTE6 > frame_end(ctx) || !is_answerable6(pkt, ip, frame_end(ctx)))
 		return drop(pkt, REASON_TOO_BIG_UNANSWERED);
-	if (!take_too_big_budget(clock_ticks()))
+	if (!take_budget(&l4lb_toobig, cfg_too_big_limit, clock_ticks()))
 		return drop(pkt, REASON_TOO_BIG_RATE_LIMITED);
 	answer = turn_around(ctx, pkt, sizeof(*answer), QUOTE6);
 	if (!answer)

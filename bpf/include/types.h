@@ -320,7 +320,7 @@ struct zone_traffic {
 };
 
 /* Answers of one kind that the gateway makes itself, in one tick. */
-struct echo_budget {
+struct answer_budget {
 	__u32 tick;
 	__u32 used;
 };

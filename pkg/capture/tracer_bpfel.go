@@ -25,6 +25,12 @@ type tracerAdmission struct {
 	Edition     uint32
 }
 
+type tracerAnswerBudget struct {
+	_    structs.HostLayout
+	Tick uint32
+	Used uint32
+}
+
 type tracerBucket4 struct {
 	_    structs.HostLayout
 	Flow [4]struct {
@@ -176,12 +182,6 @@ type tracerControlState struct {
 	FrontPrefixes uint32
 	ZoneHalf      uint32
 	Routes        uint32
-}
-
-type tracerEchoBudget struct {
-	_    structs.HostLayout
-	Tick uint32
-	Used uint32
 }
 
 type tracerFront struct {

@@ -25,6 +25,12 @@ type lbAdmission struct {
 	Edition     uint32
 }
 
+type lbAnswerBudget struct {
+	_    structs.HostLayout
+	Tick uint32
+	Used uint32
+}
+
 type lbBucket4 struct {
 	_    structs.HostLayout
 	Flow [4]struct {
@@ -88,12 +94,6 @@ type lbControlState struct {
 	FrontPrefixes uint32
 	ZoneHalf      uint32
 	Routes        uint32
-}
-
-type lbEchoBudget struct {
-	_    structs.HostLayout
-	Tick uint32
-	Used uint32
 }
 
 type lbFlowEvent uint32
