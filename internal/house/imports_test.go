@@ -25,8 +25,9 @@ var mayImport = map[string][]string{
 	"pkg/healthcheck": {"pkg/lb"},
 	"pkg/conntrack":   {"pkg/lb"},
 	"pkg/neigh":       {"pkg/lb"},
-	"pkg/probe":       {"pkg/lb", "pkg/encap"},
-	"pkg/decap":       {"pkg/lb"},
+	"pkg/nlwatch":     {},
+	"pkg/probe":       {"pkg/lb", "pkg/encap", "pkg/nlwatch"},
+	"pkg/decap":       {"pkg/lb", "pkg/nlwatch"},
 	"pkg/announce":    {"pkg/lb"},
 	"pkg/encap":       {"pkg/lb"},
 	"pkg/loader":      {"pkg/lb", "pkg/conntrack", "pkg/encap"},
@@ -44,7 +45,7 @@ var mayImport = map[string][]string{
 	"pkg/replay":  {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/controller"},
 	"pkg/model":   {"pkg/lb", "pkg/selector"},
 	"pkg/bench":   {"pkg/lb", "pkg/selector", "pkg/loader", "pkg/encap"},
-	"pkg/doctor":  {"pkg/lb", "pkg/encap", "pkg/admin", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
+	"pkg/doctor":  {"pkg/lb", "pkg/encap", "pkg/admin", "pkg/announce", "pkg/healthcheck", "pkg/probe", "pkg/decap"},
 	"pkg/lab":     {"pkg/lb", "pkg/config", "pkg/selector", "pkg/admin", "internal/netlab"},
 }
 

@@ -16,7 +16,7 @@ const (
 // frame builds the announcement that addr is at mac.
 func frame(addr netip.Addr, mac [6]byte) []byte {
 	if addr.Is4() {
-		return gratuitousARP(addr.As4(), mac)
+		return gratuitousARP(addr, mac)
 	}
 	return unsolicitedNA(addr.As16(), mac)
 }
@@ -24,7 +24,11 @@ func frame(addr netip.Addr, mac [6]byte) []byte {
 // gratuitousARP is an ARP request for the sender's own address (RFC 5227 2.3).
 // Hosts update an existing entry from either a request or a reply; some network
 // gear only looks at requests.
-func gratuitousARP(addr [4]byte, mac [6]byte) []byte {
+func gratuitousARP(addr netip.Addr, mac [6]byte) []byte { return ARPRequest(mac, addr, addr) }
+
+// ARPRequest is the frame that asks the whole link for the IPv4 address target
+// (RFC 826).
+func ARPRequest(mac [6]byte, from, target netip.Addr) []byte {
 	b := make([]byte, 0, ethernetMin)
 	b = append(b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 	b = append(b, mac[:]...)
@@ -35,9 +39,9 @@ func gratuitousARP(addr [4]byte, mac [6]byte) []byte {
 		6, 4, // address lengths
 		0x00, 0x01) // request
 	b = append(b, mac[:]...)
-	b = append(b, addr[:]...)
+	b = append(b, from.AsSlice()...)
 	b = append(b, 0, 0, 0, 0, 0, 0)
-	b = append(b, addr[:]...)
+	b = append(b, target.AsSlice()...)
 	return b[:ethernetMin]
 }
 

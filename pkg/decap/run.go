@@ -10,9 +10,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"l4lb/pkg/nlwatch"
 )
 
 const (
@@ -28,18 +28,11 @@ var ErrInterfaceGone = errors.New("the interface is gone")
 
 // Run follows the interface's addresses until ctx ends.
 func (d *Decap) Run(ctx context.Context) error {
-	changes := make(chan struct{}, 1)
-	socket, err := nl.SubscribeAt(d.ns, netns.None(), unix.NETLINK_ROUTE,
-		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+	watch, err := nlwatch.Open(d.ns, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
 		return fmt.Errorf("follow addresses: %w", err)
 	}
-	received := make(chan struct{})
-	go func() {
-		defer close(received)
-		receive(socket, changes)
-	}()
-	defer func() { socket.Close(); <-received }()
+	defer watch.Close()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -49,23 +42,8 @@ func (d *Decap) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changes:
+		case <-watch.Changes():
 		case <-tick.C:
-		}
-	}
-}
-
-// receive reports messages until the socket is closed. Lost ones are a report
-// like any other.
-func receive(socket *nl.NetlinkSocket, changes chan<- struct{}) {
-	for {
-		_, _, err := socket.Receive()
-		if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			return
-		}
-		select {
-		case changes <- struct{}{}:
-		default:
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 // Sizes and offsets in bytes.
 const (
 	ethernetHeader = 14
-	ethernetMin    = 60 // without the checksum
 	arpMessage     = 28
 	ipv6Header     = 40
 	ndMessage      = 32 // a solicitation or advertisement with one option
@@ -30,24 +29,6 @@ var onlyAdvertisements = []unix.SockFilter{
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: typeAdvertise},
 	{Code: unix.BPF_RET | unix.BPF_K, K: 256},
 	{Code: unix.BPF_RET | unix.BPF_K, K: 0},
-}
-
-// arpRequest asks the whole link for an address (RFC 826).
-func arpRequest(mac [6]byte, from, target netip.Addr) []byte {
-	b := make([]byte, 0, ethernetMin)
-	b = append(b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
-	b = append(b, mac[:]...)
-	b = append(b,
-		0x08, 0x06, // ARP
-		0x00, 0x01, // Ethernet
-		0x08, 0x00, // IPv4
-		6, 4, // address lengths
-		0x00, 0x01) // request
-	b = append(b, mac[:]...)
-	b = append(b, from.AsSlice()...)
-	b = append(b, 0, 0, 0, 0, 0, 0)
-	b = append(b, target.AsSlice()...)
-	return b[:ethernetMin]
 }
 
 // readARP returns who a reply says has an address.

@@ -6,12 +6,14 @@ import (
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+
+	"l4lb/pkg/announce"
 )
 
 // The questions are read back by an independent decoder.
 func TestQuestions(t *testing.T) {
 	mac := [6]byte{2, 0x4c, 0, 0, 0, 1}
-	p := gopacket.NewPacket(arpRequest(mac, netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("192.0.2.10")), layers.LayerTypeEthernet, gopacket.Default)
+	p := gopacket.NewPacket(announce.ARPRequest(mac, netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("192.0.2.10")), layers.LayerTypeEthernet, gopacket.Default)
 	arp, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP)
 	if !ok || arp.Operation != layers.ARPRequest || netip.AddrFrom4([4]byte(arp.DstProtAddress)).String() != "192.0.2.10" ||
 		[6]byte(arp.SourceHwAddress) != mac || netip.AddrFrom4([4]byte(arp.SourceProtAddress)).String() != "10.1.0.2" {
@@ -36,7 +38,7 @@ func ip16(ip []byte) [16]byte { return [16]byte(ip) }
 
 func TestAnswersAreRead(t *testing.T) {
 	mac := [6]byte{2, 0, 0, 0, 0, 7}
-	reply := arpRequest(mac, netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("10.1.0.2"))
+	reply := announce.ARPRequest(mac, netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("10.1.0.2"))
 	if _, _, ok := readARP(reply); ok {
 		t.Error("a request is taken for a reply")
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"l4lb/pkg/announce"
 )
 
 const (
@@ -135,7 +137,7 @@ func (w *wire) send(a netip.Addr) error {
 	mac := [6]byte(w.link.HardwareAddr)
 	to := &unix.SockaddrLinklayer{Ifindex: w.link.Index}
 	if a.Is4() {
-		return unix.Sendto(w.arp, arpRequest(mac, w.from4, a), 0, to)
+		return unix.Sendto(w.arp, announce.ARPRequest(mac, w.from4, a), 0, to)
 	}
 	if !w.from6.IsValid() {
 		return nil

@@ -7,52 +7,31 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"l4lb/pkg/nlwatch"
 )
 
 // Run watches over device, rules and routes until ctx ends, and makes anew what
 // somebody removed: network managers are known to drop rules they do not know.
 func (o *Output) Run(ctx context.Context) error {
-	changes := make(chan struct{}, 1)
-	socket, err := nl.SubscribeAt(o.ns, netns.None(), unix.NETLINK_ROUTE,
-		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
+	watch, err := nlwatch.Open(o.ns, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return fmt.Errorf("follow rules: %w", err)
 	}
-	received := make(chan struct{})
-	go func() {
-		defer close(received)
-		receive(socket, changes)
-	}()
-	defer func() { socket.Close(); <-received }()
+	defer watch.Close()
 	tick := time.NewTicker(verifyEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changes:
+		case <-watch.Changes():
 		case <-tick.C:
 			o.recheckReverse()
 		}
 		o.verify()
-	}
-}
-
-// receive reports messages until the socket is closed. Lost ones are a report
-// like any other.
-func receive(socket *nl.NetlinkSocket, changes chan<- struct{}) {
-	for {
-		_, _, err := socket.Receive()
-		if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			return
-		}
-		select {
-		case changes <- struct{}{}:
-		default:
-		}
 	}
 }
 
