@@ -10,11 +10,13 @@ tool() { go tool -modfile=tools/go.mod "$@"; }
 failed=()
 
 # check NAME COMMAND...: fails when the command does, or when it prints names of
-# files, as the formatters do instead of failing.
+# files, as the formatters do instead of failing. That modules had to be fetched
+# first is no finding.
 check() {
 	local name=$1 out rc=0
 	shift
 	out=$("$@" 2>&1) || rc=$?
+	out=$(grep -v '^go: downloading ' <<<"$out")
 	if [ "$rc" -ne 0 ] || [ -n "$out" ]; then
 		printf -- '-- %s\n%s\n' "$name" "$out"
 		failed+=("$name")
