@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"l4lb/internal/testutil"
+	"l4lb/pkg/loader"
 )
 
 // packets are the frames that filters choose from, by name. The second of a flow
@@ -89,6 +90,18 @@ func TestFilterChoosesInTheKernel(t *testing.T) {
 				t.Errorf("summary %+v, want %+v", sum, want)
 			}
 		})
+	}
+}
+
+// A rule that is the next hop of routes has two ids and one name.
+func TestRuleIsFoundByBothIds(t *testing.T) {
+	g := newGateway(t)
+	must(t, g.SetName(loader.NameRule, ruleDNS, "web-tcp"+loader.RoutedSuffix))
+	r := g.capture(Options{Filter: filter(t, "rule web-tcp")}, func() {
+		g.send(testutil.SYN(t, clientA4, web4), testutil.UDP(t, clientA4, netip.AddrPortFrom(testutil.VIP4, 53)))
+	})
+	if len(r.packets) != 2 || r.packets[0].Rule != "web-tcp" || r.packets[1].Rule != "web-tcp" {
+		t.Errorf("captured %+v", r.packets)
 	}
 }
 

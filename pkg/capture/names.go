@@ -41,6 +41,11 @@ func (n *names) get(kind loader.NameKind, id uint32) string {
 	return name
 }
 
+// rule is a rule's name, whichever of its ids it is.
+func (n *names) rule(id uint32) string {
+	return strings.TrimSuffix(n.get(loader.NameRule, id), loader.RoutedSuffix)
+}
+
 // backend splits a member's name, "service/instance/address".
 func (n *names) backend(id uint32) (service, instance string) {
 	return splitMember(n.get(loader.NameMember, id))
@@ -57,7 +62,7 @@ func splitMember(name string) (service, instance string) {
 // nameOf is the part of an id's name that a condition is about.
 func (c term) nameOf(full string) string {
 	if c.kind != kindMember {
-		return full
+		return strings.TrimSuffix(full, loader.RoutedSuffix)
 	}
 	service, instance := splitMember(full)
 	if c.value == byService {

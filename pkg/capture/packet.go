@@ -69,7 +69,7 @@ func (s *session) packet(sample []byte) (*Packet, error) {
 	}
 	p := &Packet{
 		Verdict: loader.Verdict(e.Verdict), Reason: loader.Reason(e.Reason), Flow: loader.TraceFlow(e.Flow), CPU: e.Cpu,
-		Rule: s.names.get(loader.NameRule, e.Rule), Zone: s.names.get(loader.NameZone, uint32(e.Zone)),
+		Rule: s.names.rule(e.Rule), Zone: s.names.get(loader.NameZone, uint32(e.Zone)),
 		In: Frame{
 			Interface: s.interfaceName(e.Ifindex), Time: s.clock.time(e.Arrived),
 			Data: frames[:e.InCaptured], Length: int(e.InLength),

@@ -52,7 +52,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 
 // routedName is how the id of a rule's use as a next hop is remembered; it is no
 // rule's name.
-func routedName(rule string) string { return rule + "/routed" }
+func routedName(rule string) string { return rule + loader.RoutedSuffix }
 
 // configureRouted gives every rule that is a next hop a second record. One whose
 // routes took more than they do now ends its connections.

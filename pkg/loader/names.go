@@ -14,13 +14,18 @@ const (
 	nameKindSeed NameKind = iota
 	// NameMember is "service/instance/address" of a member id.
 	NameMember
-	// NameRule is the name of a forwarding rule id.
+	// NameRule is the name of a forwarding rule id, with RoutedSuffix where it is
+	// that of the rule's use as the next hop of routes.
 	NameRule
 	// NameService is the name of a service id.
 	NameService
 	// NameZone is the name of a zone id.
 	NameZone
 )
+
+// RoutedSuffix tells the names of a rule's two ids apart. No rule's name has a
+// slash.
+const RoutedSuffix = "/routed"
 
 // layoutID is the id of the layout's name among those of kind nameKindSeed; the
 // seed's is 0.
