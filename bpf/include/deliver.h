@@ -62,7 +62,20 @@ static __always_inline __u64 backend_mac(const struct member *member)
 	return member->state & MEMBER_TUNNEL ? 0 : *(__u64 *)member->dmac;
 }
 
-/* The same for the packet of a route, which takes a hop first. */
+/* How long the packets are that the link or tunnel to a member takes; 0 where that
+ * is not known.
+ */
+static __always_inline __u32 way_mtu(const struct packet *pkt, const struct member *member)
+{
+	__u32 index = 2 * pkt->member + !!(member->state & MEMBER_TUNNEL_ODD);
+	struct tunnel *way = bpf_map_lookup_elem(&l4lb_tunnels, &index);
+
+	return way ? way->mtu : 0;
+}
+
+/* The same for the packet of a route, which takes a hop first, unless it is too
+ * long: encapsulate answers it, on the link too.
+ */
 static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt,
 					  const struct member *member, const struct rule *rule)
 {
@@ -70,7 +83,9 @@ static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt
 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
-	reason = take_hop(ctx, pkt->l3, backend_mac(member), true);
+	reason = take_hop(ctx, pkt->l3, backend_mac(member), true, way_mtu(pkt, member));
+	if (reason == REASON_TOO_BIG)
+		return VERDICT_TUNNEL;
 	if (reason)
 		return pass(pkt, reason);
 	return deliver(ctx, pkt, member, rule);

@@ -8,13 +8,15 @@
  * kernel has a route of its own or says that it has none.
  *
  * With write the packet is changed, unless there is a reason not to forward it,
- * which is returned. A global function: few packets come here.
+ * which is returned: one is that it is longer than mtu bytes, where that is not 0.
+ * A global function: few packets come here.
  */
-__noinline int take_hop(struct xdp_md *ctx, __u32 l3, __u64 dmac, bool write)
+__noinline int take_hop(struct xdp_md *ctx, __u32 l3, __u64 dmac, bool write, __u32 mtu)
 {
 	__u8 *eth = frame_data(ctx), *ttl;
 	__u8 *ip = eth + (l3 & OFFSET_MASK);
 	__be16 before, after;
+	__u32 size;
 
 	pin(eth);
 	pin(ip);
@@ -26,8 +28,11 @@ __noinline int take_hop(struct xdp_md *ctx, __u32 l3, __u64 dmac, bool write)
 		return REASON_SENT_BY_BACKEND;
 	if (ip[0] >> 4 != 4) {
 		ttl = ip + offsetof(struct ipv6hdr, hop_limit);
+		size = sizeof(struct ipv6hdr) + bpf_ntohs(((struct ipv6hdr *)ip)->payload_len);
 		if (*ttl <= 1)
 			return REASON_TTL_EXPIRED;
+		if (mtu && size > mtu)
+			return REASON_TOO_BIG;
 		if (write)
 			*ttl -= 1;
 		return REASON_NONE;
@@ -35,6 +40,8 @@ __noinline int take_hop(struct xdp_md *ctx, __u32 l3, __u64 dmac, bool write)
 	ttl = ip + offsetof(struct iphdr, ttl);
 	if (*ttl <= 1)
 		return REASON_TTL_EXPIRED;
+	if (mtu && bpf_ntohs(((struct iphdr *)ip)->tot_len) > mtu)
+		return REASON_TOO_BIG;
 	if (!write)
 		return REASON_NONE;
 	before = *(__be16 *)ttl;

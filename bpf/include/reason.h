@@ -40,7 +40,7 @@ enum reason {
 	REASON_TTL_EXPIRED,	/* the kernel answers time exceeded */
 	REASON_SENT_BY_BACKEND, /* the chosen backend has just sent the frame to us */
 
-	/* Longer than the tunnel to the backend lets through. */
+	/* Longer than the tunnel to the backend lets through, or a route's than the link. */
 	REASON_TOO_BIG,		     /* answered: the sender is told what fits */
 	REASON_TOO_BIG_NO_DF,	     /* answered, although the sender allows fragments */
 	REASON_TOO_BIG_RATE_LIMITED, /* dropped: more than we answer */

@@ -45,7 +45,8 @@ static __always_inline int trim(struct xdp_md *ctx, const struct packet *pkt, __
 }
 
 /* Puts the packet into the tunnel to its member, and sends it. Its VLAN tags
- * stay on the frame where it leaves by the interface that it came in at.
+ * stay on the frame where it leaves by the interface that it came in at. A packet
+ * for the link is one that is too long for it.
  */
 static __always_inline int enter_tunnel(struct xdp_md *ctx, struct packet *pkt)
 {
@@ -66,11 +67,13 @@ static __always_inline int enter_tunnel(struct xdp_md *ctx, struct packet *pkt)
 	ifindex = READ_ONCE(member->ifindex);
 	if (!ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
-	if (!tunnel || !tunnel->size || data + LINK_SIZE_MAX > frame_end(ctx) ||
+	if (!tunnel || !tunnel->mtu || data + LINK_SIZE_MAX > frame_end(ctx) ||
 	    read_inner(&inner, pkt, data, frame_end(ctx)))
 		return internal_error(pkt);
 	if (inner.size > tunnel->mtu)
 		return answer_too_big(ctx, pkt, tunnel->mtu);
+	if (!tunnel->size) /* a link that takes the packet after all */
+		return internal_error(pkt);
 	tags = *(__u64 *)(data + 2 * MAC_SIZE);
 	keep = ifindex == pkt->ifindex ? pkt->l3 : sizeof(struct ethhdr);
 	if (trim(ctx, pkt, inner.size) ||

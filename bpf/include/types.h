@@ -95,9 +95,9 @@ struct bucket6 {
 #define CLASS_OTHER 1
 #define CLASS_MAX 2
 
-/* A member that is reached through a tunnel: MEMBER_TUNNEL in its state, and
+/* A member that is reached through a tunnel: MEMBER_TUNNEL in its state.
  * MEMBER_TUNNEL_ODD where the second of its two records in l4lb_tunnels is the
- * one in force.
+ * one in force, which of a member on the link has the MTU alone.
  */
 #define MEMBER_TUNNEL 0x20
 #define MEMBER_TUNNEL_ODD 0x40
@@ -129,7 +129,7 @@ struct tunnel {
 	__u64 ip[5];  /* IPv4 has 20 bytes of it */
 	__u64 udp;    /* source port, length and checksum are 0 */
 	__u64 geneve; /* the protocol type is 0 */
-	__u16 mtu;    /* bytes of the longest packet that fits in */
+	__u16 mtu;    /* bytes of the longest packet that fits in; of a link 0 if not known */
 	__u8 size;    /* bytes of all outer headers */
 	__u8 flags;   /* TUNNEL_* */
 	__u8 spread;  /* low bits of the source address that differ by flow; up to 64 */

@@ -124,7 +124,7 @@ static __always_inline int FT(choose_backend)(struct xdp_md *ctx, struct packet 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
 	if (rule->flags & RULE_ROUTED) {
-		__u32 reason = take_hop(ctx, pkt->l3, backend_mac(member), false);
+		__u32 reason = take_hop(ctx, pkt->l3, backend_mac(member), false, 0);
 
 		if (reason)
 			return pass(pkt, reason); /* and do not remember it */

@@ -96,7 +96,7 @@ func (e *Engine) flushService(s *service) {
 // writeMembers writes how members are reached; generations stay.
 func (e *Engine) writeMembers(s *service) error {
 	for _, m := range s.members {
-		record := m.withWay(m.record)
+		record := m.withWay(m.record, e.linkMTU(m))
 		record.StatBase = m.id * e.dp.StatSlots()
 		record.Service = uint16(s.id)
 		record.IdleTicks = 0

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"net/netip"
 
 	"l4lb/pkg/encap"
@@ -69,15 +70,25 @@ func (e *Engine) tunnelTo(s *service, m *member) *tunnel {
 	return t
 }
 
+// linkMTU is what a member's link takes, 0 for whatever there is: in generic mode
+// the kernel may have put several packets into one, which it takes apart again
+// when that leaves.
+func (e *Engine) linkMTU(m *member) uint16 {
+	if e.cfg.Gateway.XDPMode == lb.XDPGeneric {
+		return 0
+	}
+	return uint16(min(m.path.link.MTU, math.MaxUint16))
+}
+
 // withWay puts the way to a member into its record. What an earlier run knew
 // holds until the way is found out, but no packet that belongs into a tunnel
 // leaves without.
-func (m *member) withWay(record loader.Member) loader.Member {
+func (m *member) withWay(record loader.Member, mtu uint16) loader.Member {
 	if link := &m.path.link; link.IfIndex != 0 {
 		record.DMAC, record.SMAC, record.IfIndex = link.DMAC, link.SMAC, link.IfIndex
-		record.Tunnel = encap.Header{}
+		record.Tunnel, record.MTU = encap.Header{}, mtu
 		if m.tunnel != nil {
-			record.Tunnel = m.tunnel.header
+			record.Tunnel, record.MTU = m.tunnel.header, 0
 		}
 	}
 	if (m.tunnel != nil) != (record.Tunnel != encap.Header{}) {

@@ -65,6 +65,21 @@ func TestTunnelsAreWritten(t *testing.T) {
 	}
 }
 
+// The record of a member without a tunnel has the MTU of its link, but in generic
+// mode, where the kernel may hand over several packets as one.
+func TestLinkMTUIsWritten(t *testing.T) {
+	for mode, want := range map[lb.XDPMode]uint16{lb.XDPNative: 1400, lb.XDPGeneric: 0} {
+		w := newWorld(t, testConfig(func(cfg *lb.Config) { cfg.Gateway.XDPMode = mode }))
+		w.setFar(1400)
+		w.want(string(mode)+", MTU", w.member("web", "a1").MTU, want)
+		w.setFar(1 << 16) // the loopback interface's
+		w.want(string(mode)+", MTU of 64 KiB", w.member("web", "a1").MTU, want/1400*65535)
+	}
+	w := newWorld(t, testConfig(tunnelled(lb.ForwardGUE)))
+	w.setFar(1400)
+	w.want("MTU beside a tunnel", w.member("web", "a1").MTU, 0)
+}
+
 // Only IPIP needs addresses to tell flows apart.
 func TestTunnelSources(t *testing.T) {
 	sources := []netip.Prefix{netip.MustParsePrefix("10.0.0.8/29"), netip.MustParsePrefix("2001:db8:1:2::/64")}

@@ -41,6 +41,10 @@ type Member struct {
 	IdleTicks uint32
 	// Tunnel is put around its packets; none where it is zero.
 	Tunnel encap.Header
+	// MTU is the length in bytes of the longest packet that the link to it takes;
+	// 0 where that is not known or there is a tunnel. Longer packets of routes are
+	// answered.
+	MTU uint16
 }
 
 // SetMember writes the record of a member id. The link addresses are written
@@ -62,7 +66,7 @@ func (d *Datapath) SetMember(id uint32, m Member) error {
 	facts := struct {
 		zone, state uint8
 		service     uint16
-	}{m.Zone, m.State&^memberTunnelBits | d.writeTunnel(id, m.Tunnel), m.Service}
+	}{m.Zone, m.State&^memberTunnelBits | d.writeWay(id, m.Tunnel, m.MTU), m.Service}
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.Zone)), *(*uint32)(unsafe.Pointer(&facts)))
 	atomic.StoreUint32(&r.Idle, m.IdleTicks)
 	// Generation is one aligned word: both classes change together.
@@ -84,7 +88,7 @@ func (d *Datapath) Member(id uint32) Member {
 	return Member{
 		DMAC: r.Dmac, SMAC: r.Smac, IfIndex: r.Ifindex, Generation: r.Generation,
 		StatBase: r.StatBase, Zone: r.Zone, State: r.State &^ memberTunnelBits, Service: r.Service, IdleTicks: r.Idle,
-		Tunnel: d.tunnel(id),
+		Tunnel: d.tunnel(id), MTU: d.linkMTU(id),
 	}
 }
 

@@ -14,30 +14,34 @@ const (
 	memberTunnelBits = memberTunnel | memberTunnelOdd
 )
 
-// writeTunnel makes a member's tunnel ready and returns the bits of its state
-// that put it into force. A change goes to the record that is not in force, so
-// that no packet gets half of it. Two changes of a member are a Settle apart.
-func (d *Datapath) writeTunnel(id uint32, h encap.Header) uint8 {
-	if h == (encap.Header{}) {
-		return 0
+// writeWay makes ready what a member's second record says, its tunnel or else the
+// MTU of its link, and returns the bits of its state that put it into force. A
+// change goes to the record that is not in force, so that no packet gets half of
+// it. Two changes of a member are a Settle apart.
+func (d *Datapath) writeWay(id uint32, h encap.Header, mtu uint16) uint8 {
+	record, bits := lbTunnel{Mtu: mtu}, uint8(0)
+	if h != (encap.Header{}) {
+		record, bits = tunnelRecord(h), memberTunnel
 	}
-	bits, at := memberTunnel, 2*id
-	state := d.members[id].State
-	if state&memberTunnel != 0 {
-		if d.tunnel(id) == h {
-			return state & memberTunnelBits
-		}
-		if state&memberTunnelOdd == 0 {
-			bits, at = memberTunnelBits, at+1
-		}
+	odd := d.members[id].State & memberTunnelOdd
+	if d.tunnels[wayIndex(id, odd)] == record {
+		return bits | odd
 	}
-	record := tunnelRecord(h)
+	odd ^= memberTunnelOdd
 	from := (*[unsafe.Sizeof(record) / 8]uint64)(unsafe.Pointer(&record))
-	to := (*[unsafe.Sizeof(record) / 8]uint64)(unsafe.Pointer(&d.tunnels[at]))
+	to := (*[unsafe.Sizeof(record) / 8]uint64)(unsafe.Pointer(&d.tunnels[wayIndex(id, odd)]))
 	for i := range from {
 		atomic.StoreUint64(&to[i], from[i])
 	}
-	return uint8(bits)
+	return bits | odd
+}
+
+// wayIndex is where the record of a member with this state is that is in force.
+func wayIndex(id uint32, state uint8) uint32 {
+	if state&memberTunnelOdd != 0 {
+		return 2*id + 1
+	}
+	return 2 * id
 }
 
 func tunnelRecord(h encap.Header) lbTunnel {
@@ -55,15 +59,20 @@ func (d *Datapath) tunnel(id uint32) encap.Header {
 	if state&memberTunnel == 0 {
 		return encap.Header{}
 	}
-	at := 2 * id
-	if state&memberTunnelOdd != 0 {
-		at++
-	}
-	r := d.tunnels[at]
+	r := d.tunnels[wayIndex(id, state)]
 	return encap.Header{
 		IP:     *(*[40]byte)(unsafe.Pointer(&r.Ip)),
 		UDP:    *(*[8]byte)(unsafe.Pointer(&r.Udp)),
 		GENEVE: *(*[8]byte)(unsafe.Pointer(&r.Geneve)),
 		MTU:    r.Mtu, Size: r.Size, Flags: r.Flags, Spread: r.Spread,
 	}
+}
+
+// linkMTU reads the MTU of a member's link, 0 where there is a tunnel.
+func (d *Datapath) linkMTU(id uint32) uint16 {
+	state := d.members[id].State
+	if state&memberTunnel != 0 {
+		return 0
+	}
+	return d.tunnels[wayIndex(id, state)].Mtu
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // checkAnswered builds the answer that must have come.
-func (w *world) checkAnswered(p *packet, out []byte, reason loader.Reason) string {
-	switch reason.String() {
+func (w *world) checkAnswered(p *packet, out []byte, t loader.Trace) string {
+	switch t.Reason.String() {
 	case "ARP_REPLY":
 		return w.checkARP(p, out)
 	case "ND_REPLY":
@@ -17,7 +17,7 @@ func (w *world) checkAnswered(p *packet, out []byte, reason loader.Reason) strin
 	case "ECHO_REPLY":
 		return w.checkEcho(p, out)
 	case "TOO_BIG", "TOO_BIG_NO_DF":
-		return w.checkTooBig(p, out)
+		return w.checkTooBig(p, out, t.Member)
 	}
 	return "answered for a reason that is none to answer"
 }

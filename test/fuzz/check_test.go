@@ -41,7 +41,7 @@ func (w *world) check(in, out []byte, t loader.Trace) string {
 		if t.Verdict != loader.VerdictTX {
 			return "an answer leaves by another interface"
 		}
-		return w.checkAnswered(&p, out, t.Reason)
+		return w.checkAnswered(&p, out, t)
 	}
 	return "aborted, or a verdict that does not exist"
 }
@@ -151,6 +151,9 @@ func (w *world) checkForwarded(p *packet, out []byte, t loader.Trace) string {
 	}
 	if m.way.kind.Tunnelled() {
 		return m.way.checkWrapped(p, want[p.l3-12:p.end-12], out)
+	}
+	if w.routed(p.dst) && p.end-p.l3 > linkMTU {
+		return "a route's packet is longer than its link carries"
 	}
 	if !bytes.Equal(out[12:], want) {
 		return "changed above the link"

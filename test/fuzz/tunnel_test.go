@@ -7,8 +7,8 @@ import (
 	"l4lb/pkg/lb"
 )
 
-// tunnelLinkMTU is what the links to backends behind a tunnel carry.
-const tunnelLinkMTU = 1500
+// linkMTU is what the links to backends carry.
+const linkMTU = 1500
 
 // gateway4 and gateway6 are where tunnels begin.
 var (
@@ -43,7 +43,7 @@ func (t wrapping) checkWrapped(p *packet, inner, out []byte) string {
 		return "a tunnel between the wrong addresses"
 	case !q.lengths || q.end-q.l3 != t.overhead()+len(inner):
 		return "a tunnel's lengths are wrong"
-	case q.end-q.l3 > tunnelLinkMTU:
+	case q.end-q.l3 > linkMTU:
 		return "a tunnel's packet is longer than its link carries"
 	case q.ttl != 64 || q.fragment || q.headers != 0:
 		return "a tunnel's header has something odd"
@@ -103,7 +103,7 @@ func (t wrapping) checkOuter(q *packet, inner []byte) string {
 }
 
 // checkTooBig: RFC 1191, RFC 8201, from the address that the packet was sent to.
-func (w *world) checkTooBig(p *packet, out []byte) string {
+func (w *world) checkTooBig(p *packet, out []byte, member uint32) string {
 	q := read(out)
 	proto, kind := uint8(1), []byte{3, 4}
 	if p.ipv6 {
@@ -122,14 +122,18 @@ func (w *world) checkTooBig(p *packet, out []byte) string {
 	if p.ipv6 {
 		mtu = int(be.Uint32(q.body()[4:]))
 	}
-	if size := p.end - p.l3; mtu >= size || mtu > tunnelLinkMTU-20 || mtu < tunnelLinkMTU-56 {
+	least, most := linkMTU-56, linkMTU-20
+	if !w.members[member].way.kind.Tunnelled() {
+		least, most = linkMTU, linkMTU
+		if !w.routed(p.dst) {
+			return "a packet for a VIP was held against the link's MTU"
+		}
+	}
+	if size := p.end - p.l3; mtu >= size || mtu > most || mtu < least {
 		return "a packet that is too big is told the wrong size"
 	}
-	quote, want := q.body()[8:], p.raw
-	if w.routed(p.dst) { // the hop was counted before the tunnel was found too small
-		want = w.hopped(p, append(bytes.Clone(p.raw[:p.l3]), quote...))
-	}
-	if len(quote) < 28 || !bytes.Equal(quote, want[p.l3:p.l3+len(quote)]) {
+	quote := q.body()[8:]
+	if len(quote) < 28 || !bytes.Equal(quote, p.raw[p.l3:p.l3+len(quote)]) {
 		return "an answer to a packet that is too big quotes another one"
 	}
 	return ""

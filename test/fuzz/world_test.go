@@ -108,7 +108,7 @@ func (w *world) setLink(addr netip.Addr, usable bool) {
 	copy(mac[2:], bytes[len(bytes)-4:])
 	l := controller.Link{
 		DMAC: mac, SMAC: gatewayMAC, IfIndex: loader.TestIfIndex + uint32(mac[5]&1), Usable: usable,
-		MTU: tunnelLinkMTU, Source: gateway4,
+		MTU: linkMTU, Source: gateway4,
 	}
 	if addr.Is6() {
 		l.Source = gateway6
