@@ -24,6 +24,7 @@ func (o *Output) Run(ctx context.Context) error {
 	tick := time.NewTicker(verifyEvery)
 	defer tick.Stop()
 	for {
+		o.verify() // at first for what changed before anybody watched
 		select {
 		case <-ctx.Done():
 			return nil
@@ -31,7 +32,6 @@ func (o *Output) Run(ctx context.Context) error {
 		case <-tick.C:
 			o.recheckReverse()
 		}
-		o.verify()
 	}
 }
 

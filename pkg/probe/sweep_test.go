@@ -146,6 +146,20 @@ func TestWhatIsRemovedComesBack(t *testing.T) {
 	}
 }
 
+// What was removed while nobody watched comes back when somebody begins to.
+func TestWhatWasRemovedBeforeComesBack(t *testing.T) {
+	l := newLab(t, 1)
+	out := l.open(t, "gw-1")
+	whole := l.state(t)
+	must(t, l.gw.Netlink().RuleDel(out.device.rule(netlink.FAMILY_V4)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- out.Run(ctx) }()
+	within(t, 5*time.Second, "the rule is back", func() bool { return normalize(l.state(t)) == normalize(whole) })
+	cancel()
+	must(t, <-done)
+}
+
 // normalize leaves out the number of the device, which changes.
 func normalize(state string) string {
 	var lines []string
