@@ -56,11 +56,11 @@ var reasonCases = map[lbReason]func(t *testing.T, d *Datapath) (frame, Verdict){
 		return webFrame(t), VerdictDrop
 	},
 	lbReasonREASON_ECHO_RATE_LIMITED: func(t *testing.T, d *Datapath) (frame, Verdict) {
+		onOneCPU(t)
 		f := echo(t, testutil.Client4, testutil.VIP4)
-		for range 50 { // the budget is each CPU's, and this test may move
-			if trace, _, err := d.Run(f()); err == nil && trace.Verdict == VerdictDrop {
-				break
-			}
+		for range d.opts.EchoPerSecond / 1000 {
+			_, _, err := d.Run(f())
+			must(t, err)
 		}
 		return f, VerdictDrop
 	},
