@@ -65,7 +65,7 @@ func openPinned(dir string) (*pinned, error) {
 
 // layout names what the fields of pinned maps mean and how flows are hashed into
 // buckets. It changes with any change of those that sizes do not show.
-const layout = "2"
+const layout = "3"
 
 // check refuses maps of another layout: flows would be lost or misread.
 func (p *pinned) check(spec *ebpf.CollectionSpec) error {
