@@ -148,3 +148,10 @@ func (d *Datapath) MemberState(id uint32) conntrack.MemberState {
 	}
 	return conntrack.MemberState{Generation: d.members[id].Generation, IdleTicks: d.members[id].Idle}
 }
+
+// ClearFlows empties the flow tables, spill marks included. It is for a data plane
+// that no packet comes to meanwhile.
+func (d *Datapath) ClearFlows() {
+	clear(d.flows4)
+	clear(d.flows6)
+}

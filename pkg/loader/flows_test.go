@@ -72,3 +72,21 @@ func BenchmarkDumpMillion(b *testing.B) {
 		}
 	}
 }
+
+// Nothing is left of the flows, in neither family, and new ones begin as on a new
+// table.
+func TestClearFlowsEmptiesTheTables(t *testing.T) {
+	d := newFixture(t)
+	newFlowsGoTo(t, d, memberA)
+	f4, f6 := tcp(t, ap(testutil.Client4, 4000), ap(testutil.VIP4, 80)), tcp(t, ap(testutil.Client6, 4000), ap(testutil.VIP6, 80))
+	for _, f := range []frame{f4, f6} {
+		run(t, d, f())
+	}
+	if got := eachFlow(d); got != 2 {
+		t.Fatalf("%d flows, want 2", got)
+	}
+	d.ClearFlows()
+	if got := eachFlow(d); got != 0 {
+		t.Errorf("%d flows are left", got)
+	}
+}
