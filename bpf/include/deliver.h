@@ -62,15 +62,13 @@ static __always_inline __u64 backend_mac(const struct member *member)
 	return member->state & MEMBER_TUNNEL ? 0 : *(__u64 *)member->dmac;
 }
 
-/* How long the packets are that the link or tunnel to a member takes; 0 where that
- * is not known.
- */
-static __always_inline __u32 way_mtu(const struct packet *pkt, const struct member *member)
+/* The record of the way to the packet's member that is in force. */
+static __always_inline struct tunnel *find_way(const struct packet *pkt,
+					       const struct member *member)
 {
 	__u32 index = 2 * pkt->member + !!(member->state & MEMBER_TUNNEL_ODD);
-	struct tunnel *way = bpf_map_lookup_elem(&l4lb_tunnels, &index);
 
-	return way ? way->mtu : 0;
+	return bpf_map_lookup_elem(&l4lb_tunnels, &index);
 }
 
 /* The same for the packet of a route, which takes a hop first, unless it is too
@@ -79,11 +77,13 @@ static __always_inline __u32 way_mtu(const struct packet *pkt, const struct memb
 static __always_inline int deliver_routed(struct xdp_md *ctx, struct packet *pkt,
 					  const struct member *member, const struct rule *rule)
 {
+	struct tunnel *way;
 	__u32 reason;
 
 	if (!member->ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);
-	reason = take_hop(ctx, pkt->l3, backend_mac(member), true, way_mtu(pkt, member));
+	way = find_way(pkt, member);
+	reason = take_hop(ctx, pkt->l3, backend_mac(member), true, way ? way->mtu : 0);
 	if (reason == REASON_TOO_BIG)
 		return VERDICT_TUNNEL;
 	if (reason)

@@ -215,8 +215,8 @@ static __always_inline void FT(flow_choose)(__u64 hash, struct flow_best *best, 
 }
 
 /* Gives a flow its entry, the one that it has or a new one. place is what
- * flow_search found. A confirmed flow stays confirmed. Returns FLOW_EVENT_MAX when nothing but the
- * entry came of it.
+ * flow_search found. A confirmed flow stays confirmed. Returns FLOW_EVENT_MAX when
+ * nothing but the entry came of it.
  */
 __noinline enum flow_event FT(flow_put)(const struct FT(flow_key) *key, __u64 hash, __u32 place,
 					struct flow_entry *entry)

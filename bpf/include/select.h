@@ -6,27 +6,30 @@
  * backend where there is one, else one of the client's eligible set.
  */
 
-/* The member that owns a slot of a table. */
-static __always_inline __u32 slot_member(__u32 table_id, __u32 slot)
+/* The table with this id among those of one form, or NULL. */
+static __always_inline void *find_table(void *tables, __u32 id)
 {
-	void *map = bpf_map_lookup_elem(&l4lb_tables, &table_id);
-	struct table *table;
+	void *map = bpf_map_lookup_elem(tables, &id);
 	__u32 zero = 0;
 
-	table = map ? bpf_map_lookup_elem(map, &zero) : NULL;
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+/* The member that owns a slot of a table. */
+static __always_inline __u32 slot_member(__u32 id, __u32 slot)
+{
+	struct table *table = find_table(&l4lb_tables, id);
+
 	if (!table || slot >= TABLE_SIZE)
 		return 0;
 	return table->member[table->slot[slot]];
 }
 
 /* The same of a wide table. */
-static __always_inline __u32 wide_slot_member(__u32 table_id, __u32 slot)
+static __always_inline __u32 wide_slot_member(__u32 id, __u32 slot)
 {
-	void *map = bpf_map_lookup_elem(&l4lb_wide, &table_id);
-	struct wide_table *table;
-	__u32 zero = 0;
+	struct wide_table *table = find_table(&l4lb_wide, id);
 
-	table = map ? bpf_map_lookup_elem(map, &zero) : NULL;
 	if (!table || slot >= TABLE_SIZE)
 		return 0;
 	return flow_member(table->slot[slot]);

@@ -50,7 +50,7 @@ static __always_inline int trim(struct xdp_md *ctx, const struct packet *pkt, __
  */
 static __always_inline int enter_tunnel(struct xdp_md *ctx, struct packet *pkt)
 {
-	__u32 index, ifindex, rule_id = pkt->rule, keep;
+	__u32 ifindex, rule_id = pkt->rule, keep;
 	void *data = frame_data(ctx);
 	struct inner inner = {};
 	struct member *member;
@@ -62,8 +62,7 @@ static __always_inline int enter_tunnel(struct xdp_md *ctx, struct packet *pkt)
 	rule = bpf_map_lookup_elem(&l4lb_rules, &rule_id);
 	if (!member || !rule)
 		return internal_error(pkt);
-	index = 2 * pkt->member + !!(member->state & MEMBER_TUNNEL_ODD);
-	tunnel = bpf_map_lookup_elem(&l4lb_tunnels, &index);
+	tunnel = find_way(pkt, member);
 	ifindex = READ_ONCE(member->ifindex);
 	if (!ifindex)
 		return drop(pkt, REASON_NO_NEIGHBOUR);

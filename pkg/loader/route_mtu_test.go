@@ -102,8 +102,8 @@ func TestLinkAndTunnelFollowEachOther(t *testing.T) {
 		{MTU: smallMTU}, {Tunnel: header}, {Tunnel: other}, {MTU: 9000}, {MTU: 9000}, {MTU: smallMTU}, {}, {Tunnel: header}, {},
 	} {
 		id := uint32(3)
-		before := d.tunnels[wayIndex(id, d.members[id].State)]
 		at := wayIndex(id, d.members[id].State)
+		before := d.tunnels[at]
 		must(t, d.SetMember(id, want))
 		if diff := cmp.Diff(want, d.Member(id)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)

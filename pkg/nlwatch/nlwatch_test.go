@@ -12,8 +12,7 @@ import (
 
 const deadline = 5 * time.Second
 
-// Changes of the groups that were asked for are told, others are not, and after
-// Close nobody waits.
+// Changes are told, and Close ends the subscription.
 func TestChangesAreTold(t *testing.T) {
 	ns := testutil.NewNetNS(t, "host")
 	w, err := Open(ns.Handle(), unix.RTNLGRP_LINK)

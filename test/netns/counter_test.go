@@ -44,6 +44,11 @@ func snmp(ns *testutil.NetNS, name string) (value int) {
 	return value
 }
 
+// toldWhatFits is how often a host was told that its packets are too big.
+func toldWhatFits(ns *testutil.NetNS, f family) int {
+	return snmp(ns, pick(f, "Icmp InDestUnreachs", "Icmp6InPktTooBigs"))
+}
+
 func snmp6(name string) (int, error) {
 	text, err := os.ReadFile("/proc/thread-self/net/snmp6")
 	if err != nil {

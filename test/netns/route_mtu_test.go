@@ -26,7 +26,6 @@ func TestPathMTUDiscoveryAlongARoute(t *testing.T) {
 		}
 	}
 	n.start()
-	tooBig := map[bool]string{false: "Icmp InDestUnreachs", true: "Icmp6InPktTooBigs"}
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
 			conn, err := n.connect("tcp", f)
@@ -37,7 +36,7 @@ func TestPathMTUDiscoveryAlongARoute(t *testing.T) {
 			if err := sayLong(conn, strings.Repeat("x", 1<<20)); err != nil {
 				t.Errorf("a megabyte over a route: %v", err)
 			}
-			if told := snmp(n.host, tooBig[f.ipv6]); told == 0 || told > 200 {
+			if told := toldWhatFits(n.host, f); told == 0 || told > 200 {
 				t.Errorf("the host was told %d times what fits", told)
 			}
 		})

@@ -12,7 +12,6 @@ import (
 // converges. The client's and the backend's kernels are real ones; l4lbd decap
 // takes the packets out.
 func TestPathMTUDiscoveryThroughATunnel(t *testing.T) {
-	tooBig := map[bool]string{false: "Icmp InDestUnreachs", true: "Icmp6InPktTooBigs"}
 	for _, kind := range []string{"IPIP", "GUE", "GENEVE"} {
 		inFamilies(t, func(t *testing.T, n *network, f family) {
 			n.backends["a1"].startDecap(t) // before: health checks come through the tunnel
@@ -33,7 +32,7 @@ func TestPathMTUDiscoveryThroughATunnel(t *testing.T) {
 			if name, err := c.in.ReadString('\n'); err != nil || strings.TrimSpace(name) != "a1" {
 				t.Errorf("%s: after a megabyte: %q, %v", kind, name, err)
 			}
-			if told := snmp(n.client, tooBig[f.ipv6]); told == 0 || told > 200 {
+			if told := toldWhatFits(n.client, f); told == 0 || told > 200 {
 				t.Errorf("%s: the client was told %d times what fits", kind, told)
 			}
 		})
